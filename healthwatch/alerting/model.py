@@ -1,0 +1,145 @@
+"""The nouns of alerting: verdict, alert, transition, incident, intent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal, TypeAlias
+
+LabelSet: TypeAlias = tuple[tuple[str, str], ...]
+
+SEVERITIES = ("info", "warning", "critical")
+
+
+class Verdict(Enum):
+    """What a rule says of a series at a step."""
+
+    BREACH = "breach"
+    CLEAR = "clear"
+    NO_DATA = "no data"
+
+
+class Phase(Enum):
+    INACTIVE = "inactive"
+    PENDING = "pending"
+    FIRING = "firing"
+
+
+Ending: TypeAlias = Literal["resolved", "expired"]
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The step being closed; `time` is unix seconds as recorded in its frame."""
+
+    step: int
+    time: float
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A rule's verdict on one label set at a step; micro-step (from 1) and value are those of its first breach."""
+
+    verdict: Verdict
+    value: float = float("nan")
+    micro_step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One rule on one label set."""
+
+    phase: Phase = Phase.INACTIVE
+    since: Now | None = None  # the first breach of this pending or firing spell
+    micro_step: int | None = None  # of that first breach, counted from 1
+    breaches: int = 0  # without a clear between
+    fired: Now | None = None
+    last_breach: Now | None = None
+    last_verdict: Now | None = None  # the last breach or clear
+    value: float = float("nan")  # at the last breach
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A change of phase: the alert before and after, and why."""
+
+    rule: str
+    labels: LabelSet
+    before: Phase
+    after: Phase
+    reason: Literal["breach", "fired", "clear", "resolved", "expired", "rewound"]
+    now: Now
+    micro_step: int | None
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One series and its value, as a message lists it."""
+
+    labels: LabelSet
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """The alerts of one rule that fire together, from the first one's firing to the last one's end."""
+
+    id: str  # "<rule>@<step>" of its opening, "#<attempt>" appended from the second attempt on
+    rule: str
+    severity: str
+    opened: Now  # the step at which the first alert fired
+    since: Now  # that alert's first breach
+    micro_step: int | None
+    firing: tuple[Sample, ...]  # worst first; the last ones that fired once it has ended
+    joined: int  # how many alerts have fired in it so far
+    ended: Now | None = None
+    ending: Ending | None = None
+    inhibited: bool = False
+    shadow: bool = False
+    details: tuple[Sample, ...] = ()  # the rule's `detail` where it has one, when a message is written
+
+    @property
+    def active(self) -> bool:
+        return self.ended is None
+
+
+Reason: TypeAlias = Literal["opened", "joined", "severity", "repeat", "resolved"]
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One action due now. A notify intent carries every incident of its group that the receiver is to hear of."""
+
+    action: str  # the name under which it is registered: log, profile, notify, stop, command
+    argument: Any  # what stands behind the name in the ladder: "error", {"steps": 3}, "oncall"
+    reason: Reason
+    incidents: tuple[Incident, ...]
+    now: Now
+    group: LabelSet = ()
+
+    @property
+    def severity(self) -> str:
+        return max((incident.severity for incident in self.incidents), key=severity_rank, default="info")
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A rendered message on its way to one receiver: a row of the outbox."""
+
+    id: str  # unique in the run: the same notice is told once
+    receiver: str
+    reason: Reason
+    severity: str
+    title: str
+    body: str  # Markdown
+    incidents: tuple[str, ...]
+    now: Now
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def severity_rank(severity: str) -> int:
+    """Higher is worse; a severity that is none of ours ranks as info."""
+    return SEVERITIES.index(severity) if severity in SEVERITIES else 0
