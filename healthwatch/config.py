@@ -1,0 +1,123 @@
+"""The config file: the training YAML and its `healthwatch` section, which alone is strict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from healthwatch.stream.ticks import Duration
+
+NameFilter = bool | tuple[str, ...]  # True: every trainable parameter; names: substrings; False: off
+
+
+@dataclass(frozen=True, slots=True)
+class LadderStep:
+    """One action of an escalation ladder, `after` a time of firing, repeated if asked for."""
+
+    action: str
+    argument: Any
+    after: Duration = Duration(steps=0)
+    repeat: Duration | None = None
+    when_state: Literal["firing", "resolved"] = "firing"
+
+
+class Secret:
+    """A credential: masked wherever it is shown, revealed only where it is sent."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(****)"
+
+    __str__ = __repr__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """Where messages go: apprise URLs, and how often joins of a group are told."""
+
+    name: str
+    urls: tuple[Secret, ...]
+    group_interval: Duration = Duration(steps=50)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSettings:
+    """Limits of the captures that incidents ask for. Sizes are bytes; `reference_at` is a step."""
+
+    max_captures: int = 3
+    cooldown: int = 500
+    min_free_disk: int = 5 * 2**30
+    max_total_size: int = 20 * 2**30
+    ranks: tuple[int | str, ...] = ("culprit",)
+    reference_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainState:
+    local_norm: NameFilter = False
+    local_loss: bool = False
+    device_norm: NameFilter = False
+    device_loss: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MoEMonitor:
+    save_tokens_per_expert_interval: int | None = None
+    target_layers: int | tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilerSection:
+    """The reference's `profiler` section; captures use it as their defaults."""
+
+    enable_profiling: bool = False
+    start_step: int = 1
+    end_step: int = 1
+    output_path: str | None = None
+    profiler_rank: tuple[int, ...] | None = None
+    profiler_level: int = 0
+    mstx: bool = False
+    profile_memory: bool = False
+    profile_cpu: bool = True
+    with_stack: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything in force for one run, defaults filled in. `digest` is the SHA-256 of the file's bytes."""
+
+    run: str
+    output: Path
+    rules: tuple[str, ...]
+    digest: str
+    override: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    escalation: Mapping[str, tuple[LadderStep, ...]] = field(default_factory=dict)
+    receivers: Mapping[str, Receiver] = field(default_factory=dict)
+    capture: CaptureSettings = CaptureSettings()
+    group_by: tuple[str, ...] = ("run",)
+    no_data_after: int = 200
+    late_after: float = 30.0
+    budget: float = 0.02
+    record_max_size: int | None = None
+    train_state: TrainState = TrainState()
+    moe_monitor: MoEMonitor = MoEMonitor()
+    max_logits_interval: int | None = None
+    profiler: ProfilerSection = ProfilerSection()
+    top_k: int | None = None
+    disabled: bool = False
+    dry_run: bool = False
