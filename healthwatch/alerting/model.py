@@ -31,11 +31,19 @@ Ending: TypeAlias = Literal["resolved", "expired"]
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The step being closed; `time` is unix seconds as recorded in its frame."""
+    """The step being closed; `time` is unix seconds as recorded in its frame.
+
+    `clock` is the run's own time in seconds, which stands still between attempts: wall-clock durations are measured on it.
+    """
 
     step: int
     time: float
     attempt: int = 1
+    clock: float = 0.0
+
+    def since(self, then: Now) -> tuple[int, float]:
+        """Steps and seconds that have passed since `then`."""
+        return self.step - then.step, self.clock - then.clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,9 @@ class Alert:
     micro_step: int | None = None  # of that first breach, counted from 1
     breaches: int = 0  # without a clear between
     fired: Now | None = None
-    last_breach: Now | None = None
+    cleared: Now | None = (
+        None  # the first clear since the last breach, while `keep_firing_for` holds the alert
+    )
     last_verdict: Now | None = None  # the last breach or clear
     value: float = float("nan")  # at the last breach
 

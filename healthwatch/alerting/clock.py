@@ -1,0 +1,36 @@
+"""The run's own time: which step of which attempt it is, and the seconds that stand still between attempts."""
+
+from __future__ import annotations
+
+from healthwatch.alerting.model import Now
+from healthwatch.stream import Frame
+
+
+class Clock:
+    """Turns frames into `Now`, from recorded times only, so that a replay has the same clock."""
+
+    def __init__(self) -> None:
+        self._last: Now | None = None
+        self._first = Now(0, 0.0)
+
+    def at(self, frame: Frame) -> Now:
+        last = self._last
+        if last is None or frame.attempt != last.attempt:
+            spent = 0.0 if last is None else last.clock
+            self._first = Now(frame.step, frame.time, frame.attempt, spent)
+        clock = self._first.clock + frame.time - self._first.time
+        now = Now(frame.step, frame.time, frame.attempt, max(clock, 0.0 if last is None else last.clock))
+        self._last = now
+        return now
+
+    def back(self, step: int) -> Now:
+        """The moment at which a run that goes back stands before `step`, the first one to come again."""
+        last = self._last or self._first
+        self._first = Now(step, last.time, last.attempt, last.clock)
+        self._last = Now(step, last.time, last.attempt, last.clock)
+        return self._last
+
+    @property
+    def attempt_step(self) -> int:
+        """Steps since this attempt began, counted from 1."""
+        return 1 if self._last is None else self._last.step - self._first.step + 1

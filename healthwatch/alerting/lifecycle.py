@@ -1,0 +1,96 @@
+"""The life of one alert: a pure function from (alert, observation, now) to the alert after it.
+
+inactive -> pending -> firing -> inactive, as in Prometheus, with a third verdict: no data holds an alert where it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from healthwatch.alerting.model import Alert, Now, Observation, Phase, Verdict
+from healthwatch.stream.ticks import Duration
+
+Change: TypeAlias = Literal["breach", "fired", "clear", "resolved", "expired", "rewound"]
+
+INACTIVE = Alert()
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long breaches must last, how long firing outlasts them, and how many steps without a verdict end an alert."""
+
+    for_: Duration = Duration(steps=0)
+    for_records: int | None = None
+    keep_firing_for: Duration = Duration(steps=0)
+    no_data_after: int = 200
+
+
+def advance(alert: Alert, seen: Observation, now: Now, timing: Timing) -> tuple[Alert, Change | None]:
+    """The alert after this step, and the name of the change where there is one."""
+    if seen.verdict is Verdict.BREACH:
+        return _breach(alert, seen, now, timing)
+    if alert.phase is Phase.INACTIVE:
+        return alert, None
+    if seen.verdict is Verdict.CLEAR:
+        return _clear(alert, now, timing)
+    return _no_data(alert, now, timing)
+
+
+def _breach(alert: Alert, seen: Observation, now: Now, timing: Timing) -> tuple[Alert, Change | None]:
+    if alert.phase is Phase.FIRING:
+        return replace(alert, value=seen.value, cleared=None, last_verdict=now), None
+    fresh = alert.phase is Phase.INACTIVE
+    pending = replace(
+        alert,
+        phase=Phase.PENDING,
+        since=now if fresh else alert.since,
+        micro_step=seen.micro_step if fresh else alert.micro_step,
+        breaches=1 if fresh else alert.breaches + 1,
+        last_verdict=now,
+        value=seen.value,
+    )
+    if _due(pending, now, timing):
+        return replace(pending, phase=Phase.FIRING, fired=now), "fired"
+    return pending, "breach" if fresh else None
+
+
+def _due(alert: Alert, now: Now, timing: Timing) -> bool:
+    if timing.for_records is not None:
+        return alert.breaches >= timing.for_records
+    assert alert.since is not None
+    return timing.for_.elapsed(*now.since(alert.since))
+
+
+def _clear(alert: Alert, now: Now, timing: Timing) -> tuple[Alert, Change | None]:
+    if alert.phase is Phase.PENDING:
+        return INACTIVE, "clear"
+    cleared = alert.cleared or now
+    if timing.keep_firing_for.elapsed(*now.since(cleared)):
+        return INACTIVE, "resolved"
+    return replace(alert, cleared=cleared, last_verdict=now), None
+
+
+def _no_data(alert: Alert, now: Now, timing: Timing) -> tuple[Alert, Change | None]:
+    assert alert.last_verdict is not None
+    if now.step - alert.last_verdict.step < timing.no_data_after:
+        return alert, None
+    return INACTIVE, "expired"
+
+
+def rewind(alert: Alert, to: Now) -> tuple[Alert, Change | None]:
+    """The alert in a run that goes back to step `to.step` (the first one to come again)."""
+    if alert.phase is Phase.PENDING and alert.since is not None and alert.since.step >= to.step:
+        return INACTIVE, "rewound"
+    return replace(
+        alert,
+        cleared=earlier(alert.cleared, to),
+        last_verdict=earlier(alert.last_verdict, to),
+    ), None
+
+
+def earlier(clock: Now | None, to: Now) -> Now | None:
+    """`clock`, but not later than the step before `to`."""
+    if clock is None or clock.step < to.step:
+        return clock
+    return replace(to, step=to.step - 1)

@@ -1,0 +1,93 @@
+"""A step's samples in, what to do about them out: pure and deterministic, without threads, frameworks or I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from healthwatch.alerting import inhibit
+from healthwatch.alerting.book import Book
+from healthwatch.alerting.escalation import Policy, Standing, escalate
+from healthwatch.alerting.escalation import rewind as rewind_standing
+from healthwatch.alerting.model import Incident, Intent, Now, Transition
+from healthwatch.alerting.clock import Clock
+from healthwatch.alerting.watch import Problem, watches
+from healthwatch.promql import Program
+from healthwatch.rulefile import Rule
+from healthwatch.stream import Frame, History, SeriesTable, tick_of
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one step led to. `incidents` are those open or just ended; `problems` are rules that could not be evaluated."""
+
+    now: Now
+    transitions: tuple[Transition, ...] = ()
+    incidents: tuple[Incident, ...] = ()
+    intents: tuple[Intent, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class Engine:
+    """Frame -> History -> rules -> verdicts -> lifecycle -> transitions -> incidents -> escalation -> intents."""
+
+    def __init__(
+        self, rules: Sequence[Rule], table: SeriesTable, policy: Policy, no_data_after: int = 200
+    ) -> None:
+        self.history = History(table)
+        program = Program(self.history)
+        self.watches = watches(rules, program, no_data_after)
+        program.retain()
+        self.book, self.standing, self.policy = Book(), Standing(), policy
+        self._by_rule = {watch.rule.name: watch for watch in self.watches}
+        self._shadows = {rule.name for rule in rules if rule.mode == "shadow"}
+        self._clock = Clock()
+
+    def step(self, frame: Frame) -> Outcome:
+        """Evaluate every rule on a closed frame and move alerts, incidents and the ladder by one step."""
+        now = self._clock.at(frame)
+        self.history.extend(frame)
+        problems: list[Problem] = []
+        changed = [
+            (watch, watch.advance(frame, self.book, now, self._clock.attempt_step, problems))
+            for watch in self.watches
+        ]
+        incidents = self.book.settle([(watch.subject, transitions) for watch, transitions in changed], now)
+        incidents = [self._inhibit(incident, now) for incident in incidents]
+        intents, self.standing = escalate(incidents, self.standing, self.policy, now)
+        return Outcome(
+            now,
+            tuple(transition for _, transitions in changed for transition in transitions),
+            tuple(incidents),
+            tuple(self._with_details(intent, problems) for intent in intents),
+            tuple(problems),
+        )
+
+    def rewind(self, step: int) -> tuple[Transition, ...]:
+        """The run goes back: `step` is the first one to come again (R12)."""
+        to = self._clock.back(step)
+        self.history.rewind(tick_of(step - 1))
+        for watch in self.watches:
+            watch.rewind(step)
+        self.standing = rewind_standing(self.standing, to)
+        return tuple(self.book.rewind(to))
+
+    def _inhibit(self, incident: Incident, now: Now) -> Incident:
+        inhibited_by = self._by_rule[incident.rule].rule.inhibited_by
+        marked = inhibit.mark(incident, inhibited_by, self.book, self._shadows, now)
+        self.book.keep(marked)
+        return marked
+
+    def _with_details(self, intent: Intent, problems: list[Problem]) -> Intent:
+        """The intent with the series that its message will list."""
+        incidents = tuple(self._detailed(incident, intent.now, problems) for incident in intent.incidents)
+        return replace(intent, incidents=incidents)
+
+    def _detailed(self, incident: Incident, now: Now, problems: list[Problem]) -> Incident:
+        if not incident.active:
+            return incident
+        try:
+            return replace(incident, details=self._by_rule[incident.rule].details(incident, now))
+        except Exception as error:
+            problems.append(Problem(incident.rule, "failed", f"detail: {type(error).__name__}: {error}"))
+            return incident
