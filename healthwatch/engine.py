@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from healthwatch.alerting import inhibit
 from healthwatch.alerting.book import Book
+from healthwatch.alerting.clock import Clock
 from healthwatch.alerting.escalation import Policy, Standing, escalate
 from healthwatch.alerting.escalation import rewind as rewind_standing
 from healthwatch.alerting.model import Incident, Intent, Now, Transition
-from healthwatch.alerting.clock import Clock
 from healthwatch.alerting.watch import Problem, watches
 from healthwatch.promql import Program
 from healthwatch.rulefile import Rule
@@ -31,9 +31,7 @@ class Outcome:
 class Engine:
     """Frame -> History -> rules -> verdicts -> lifecycle -> transitions -> incidents -> escalation -> intents."""
 
-    def __init__(
-        self, rules: Sequence[Rule], table: SeriesTable, policy: Policy, no_data_after: int = 200
-    ) -> None:
+    def __init__(self, rules: Sequence[Rule], table: SeriesTable, policy: Policy, no_data_after: int = 200) -> None:
         self.history = History(table)
         program = Program(self.history)
         self.watches = watches(rules, program, no_data_after)
@@ -49,8 +47,7 @@ class Engine:
         self.history.extend(frame)
         problems: list[Problem] = []
         changed = [
-            (watch, watch.advance(frame, self.book, now, self._clock.attempt_step, problems))
-            for watch in self.watches
+            (watch, watch.advance(frame, self.book, now, self._clock.attempt_step, problems)) for watch in self.watches
         ]
         incidents = self.book.settle([(watch.subject, transitions) for watch, transitions in changed], now)
         incidents = [self._inhibit(incident, now) for incident in incidents]

@@ -30,9 +30,7 @@ class Book:
     def page(self, rule: str) -> Page:
         return self.pages.setdefault(rule, Page())
 
-    def advance(
-        self, rule: str, seen: Mapping[LabelSet, Observation], now: Now, timing: Timing
-    ) -> list[Transition]:
+    def advance(self, rule: str, seen: Mapping[LabelSet, Observation], now: Now, timing: Timing) -> list[Transition]:
         """Move every alert of a rule that was seen through one step."""
         page = self.page(rule)
         transitions = []
@@ -54,9 +52,7 @@ class Book:
     def open(self) -> tuple[Incident, ...]:
         return tuple(page.incident for page in self.pages.values() if page.incident is not None)
 
-    def settle(
-        self, changed: Iterable[tuple[incidents.Subject, list[Transition]]], now: Now
-    ) -> list[Incident]:
+    def settle(self, changed: Iterable[tuple[incidents.Subject, list[Transition]]], now: Now) -> list[Incident]:
         """Open, grow and close the rules' incidents after a step; returns those that are open or have just ended."""
         current = []
         for subject, transitions in changed:

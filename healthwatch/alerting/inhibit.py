@@ -16,14 +16,11 @@ def inhibited(labels: LabelSet, sources: Iterable[LabelSet]) -> bool:
     """Whether one of the firing `sources` holds back an alert with these labels."""
     mine = dict(labels)
     return any(
-        all(mine.get(name, value) == value for name, value in source if name != "__name__")
-        for source in sources
+        all(mine.get(name, value) == value for name, value in source if name != "__name__") for source in sources
     )
 
 
-def mark(
-    incident: Incident, inhibited_by: Collection[str], book: Book, shadows: Collection[str], now: Now
-) -> Incident:
+def mark(incident: Incident, inhibited_by: Collection[str], book: Book, shadows: Collection[str], now: Now) -> Incident:
     """The incident with `inhibited` as it stands at this step.
 
     It is held back while every firing alert is; once the inhibition has ended, it is told at the next breach.

@@ -64,9 +64,7 @@ class Alert:
     micro_step: int | None = None  # of that first breach, counted from 1
     breaches: int = 0  # without a clear between
     fired: Now | None = None
-    cleared: Now | None = (
-        None  # the first clear since the last breach, while `keep_firing_for` holds the alert
-    )
+    cleared: Now | None = None  # the first clear since the last breach, while `keep_firing_for` holds the alert
     last_verdict: Now | None = None  # the last breach or clear
     value: float = float("nan")  # at the last breach
 

@@ -122,9 +122,7 @@ class Watch:
         if self.first_step is None:
             self.first_step = now.step
         if self.silent and now.step - self.first_step == self.timing.no_data_after:
-            problems.append(
-                Problem(self.rule.name, "no data", f"no data in {self.timing.no_data_after} steps")
-            )
+            problems.append(Problem(self.rule.name, "no data", f"no data in {self.timing.no_data_after} steps"))
 
     def _patience(self) -> Timing:
         """No alert expires before three usual distances between the rule's rows (R6)."""
@@ -149,10 +147,7 @@ class Watch:
 
 def kept(vector: Vector) -> list[Sample]:
     """The samples that are in Prometheus' result."""
-    return [
-        Sample(vector.labels[position], float(vector.values[position]))
-        for position in np.flatnonzero(vector.kept)
-    ]
+    return [Sample(vector.labels[position], float(vector.values[position])) for position in np.flatnonzero(vector.kept)]
 
 
 def worst(tree: ast.Expr) -> Literal["highest", "lowest"]:
