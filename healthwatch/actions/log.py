@@ -1,0 +1,53 @@
+"""The log action: one line per incident, to the logger `healthwatch`."""
+
+from __future__ import annotations
+
+import logging
+
+from healthwatch.alerting.message import number_text, place_text, series_text
+from healthwatch.alerting.model import Incident, Intent
+
+LOGGER = logging.getLogger("healthwatch")
+LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
+
+
+def write(intent: Intent) -> None:
+    """Log the intent's incidents: those that fire at the ladder's level, those that ended as info."""
+    for incident in intent.incidents:
+        LOGGER.log(level(intent, incident), "%s", line(incident, intent))
+
+
+def level(intent: Intent, incident: Incident) -> int:
+    if not incident.active:
+        return logging.INFO
+    return LEVELS.get(str(intent.argument).lower(), logging.WARNING)
+
+
+def line(incident: Incident, intent: Intent) -> str:
+    """`GradNormSpike firing (critical): micro_norm{param="wq"} = 12.5 since step 151, micro-step 2`."""
+    return f"{incident.rule} {_state(incident, intent)} ({incident.severity}): {_worst(incident)} {_when(incident)}"
+
+
+def _state(incident: Incident, intent: Intent) -> str:
+    if incident.active:
+        return "still firing" if intent.reason == "repeat" else "firing"
+    return "resolved" if incident.ending == "resolved" else "stopped reporting"
+
+
+def _worst(incident: Incident) -> str:
+    if not incident.firing:
+        return "no series"
+    worst = incident.firing[0]
+    more = f" and {len(incident.firing) - 1} more" if incident.firing[1:] else ""
+    return f"{series_text(worst.labels)} = {number_text(worst.value)}{more}"
+
+
+def _when(incident: Incident) -> str:
+    since = f"since {place_text(incident.since.step, incident.micro_step)}"
+    return since if incident.ended is None else f"{since}, until {place_text(incident.ended.step, None)}"

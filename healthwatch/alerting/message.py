@@ -1,0 +1,261 @@
+"""What a person reads: a notify intent as Markdown that is just as readable where Markdown is not shown."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Protocol
+
+from healthwatch.alerting.model import Incident, Intent, LabelSet, Notice, Now, Sample, severity_rank
+
+SERIES = 10  # listed per incident where its rule is not known
+SERIES_BESIDE = 3  # listed for every incident but the worst, where a group holds several
+BLOCKS = 10  # incidents told at length; the others are named
+TITLE = 200  # characters
+
+
+class Annotation(Protocol):
+    """A template of a rule file; rendering never raises."""
+
+    def render(self, labels: LabelSet, value: float) -> str: ...
+
+
+class RuleText(Protocol):
+    """What a message takes from a rule; `limit` is how many series it lists."""
+
+    @property
+    def annotations(self) -> Mapping[str, Annotation]: ...
+
+    @property
+    def limit(self) -> int: ...
+
+
+class CaptureNote(Protocol):
+    """Where an incident's capture is or will be: `trace` once it is whole, `refused` where there will be none."""
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def first_step(self) -> int: ...
+
+    @property
+    def last_step(self) -> int: ...
+
+    @property
+    def trace(self) -> Path | None: ...
+
+    @property
+    def refused(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What every message of a process shares. `zone` None is the machine's own time zone."""
+
+    run: str
+    rank: int
+    rules: Mapping[str, RuleText]
+    captures: Mapping[str, CaptureNote]
+    zone: tzinfo | None
+
+
+def render(
+    intent: Intent,
+    *,
+    run: str,
+    rank: int,
+    rules: Mapping[str, RuleText],
+    captures: Mapping[str, CaptureNote] | None = None,
+    zone: tzinfo | None = None,
+) -> Notice:
+    """The notice of a notify intent; `captures` by incident id. The same intent gives the same notice."""
+    context = Context(run, rank, rules, captures or {}, zone)
+    incidents = _in_order(intent.incidents)
+    parts = [_opening(intent, incidents, context)]
+    parts += [
+        _block(incident, context, SERIES_BESIDE if number else None)
+        for number, incident in enumerate(incidents[:BLOCKS])
+    ]
+    if incidents[BLOCKS:]:
+        parts.append(f"{len(incidents) - BLOCKS} more incidents: " + _names(incidents[BLOCKS:]))
+    return Notice(
+        id=notice_id(intent),
+        receiver=str(intent.argument),
+        reason=intent.reason,
+        severity=intent.severity,
+        title=_title(intent, incidents, run),
+        body="\n\n".join(parts) + "\n",
+        incidents=tuple(incident.id for incident in incidents),
+        now=intent.now,
+    )
+
+
+def notice_id(intent: Intent) -> str:
+    """Receiver, group, reason, step, attempt and a digest of the incidents: the same news has the same id."""
+    group = ",".join(f"{name}={value}" for name, value in intent.group)
+    told = "\n".join(sorted(incident.id for incident in intent.incidents))
+    digest = hashlib.sha256(told.encode()).hexdigest()[:8]
+    return f"{intent.argument}|{group}|{intent.reason}@{intent.now.step}#{intent.now.attempt}|{digest}"
+
+
+def series_text(labels: LabelSet) -> str:
+    """A series as Prometheus writes it: `local_norm{param="wq"}`."""
+    named = dict(labels)
+    metric = named.pop("__name__", "")
+    inside = ", ".join(f'{name}="{_escaped(value)}"' for name, value in named.items())
+    return f"{metric}{{{inside}}}" if inside or not metric else metric
+
+
+def number_text(value: float) -> str:
+    """At most six significant digits; NaN and infinities as Prometheus writes them."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return f"{value:.6g}"
+
+
+def place_text(step: int, micro_step: int | None) -> str:
+    return f"step {step}" + (f", micro-step {micro_step}" if micro_step is not None else "")
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+
+
+def _in_order(incidents: Sequence[Incident]) -> list[Incident]:
+    """Those that fire before those that ended, then the most severe, then the oldest."""
+    return sorted(incidents, key=lambda one: (not one.active, -severity_rank(one.severity), one.since.step, one.id))
+
+
+def _title(intent: Intent, incidents: Sequence[Incident], run: str) -> str:
+    head = _state_of(incidents) if intent.reason == "resolved" else intent.severity.upper()
+    first = incidents[0]
+    subject = f"{first.rule} ({first.severity})" if intent.reason == "resolved" else first.rule
+    more = f" and {len(incidents) - 1} more" if len(incidents) > 1 else ""
+    title = f"{head}: {subject}{more}, run {run}"
+    return title if len(title) <= TITLE else title[: TITLE - 1] + "…"
+
+
+def _state_of(ended: Sequence[Incident]) -> str:
+    """An incident that stopped reporting is never called resolved."""
+    endings = {incident.ending for incident in ended}
+    return {frozenset({"resolved"}): "RESOLVED", frozenset({"expired"}): "STOPPED REPORTING"}.get(
+        frozenset(ending for ending in endings if ending), "ENDED"
+    )
+
+
+_NEWS: Mapping[str, Callable[[Intent], str]] = {
+    "opened": lambda _: "",
+    "joined": lambda _: "more has joined",
+    "severity": lambda intent: f"now {intent.severity}",
+    "repeat": lambda _: "still firing",
+    "resolved": lambda _: "over",
+}
+
+
+def _opening(intent: Intent, incidents: Sequence[Incident], context: Context) -> str:
+    """Where this comes from, what is new, and every incident by name, so that no cut can take one away."""
+    news = _NEWS[intent.reason](intent)
+    line = f"Run {_code(context.run)}, rank {context.rank}, {place_text(intent.now.step, None)}"
+    line += f": {news}." if news else "."
+    if len(incidents) == 1:
+        return line
+    firing = sum(incident.active for incident in incidents)
+    count = f"{len(incidents)} incidents" + (f", {firing} firing" if firing else "")
+    return f"{line}\n{count}: {_names(incidents)}"
+
+
+def _names(incidents: Sequence[Incident]) -> str:
+    return ", ".join(f"{_code(one.rule)} ({_standing(one)})" for one in incidents)
+
+
+def _standing(incident: Incident) -> str:
+    ending = {"resolved": ", resolved", "expired": ", stopped reporting"}.get(incident.ending or "", "")
+    return incident.severity + ending
+
+
+def _block(incident: Incident, context: Context, at_most: int | None) -> str:
+    rule = context.rules.get(incident.rule)
+    annotations = rule.annotations if rule is not None else {}
+    limit = min(rule.limit if rule is not None else SERIES, at_most or sys.maxsize)
+    lines = [f"**{incident.rule}** ({_standing(incident)}): {_sentence(incident, annotations)}", ""]
+    lines.append(f"- Since {_moment(incident.since, incident.micro_step, context.zone)}")
+    lines += _end(incident, context.zone)
+    if incident.active and "action" in annotations:
+        lines.append(f"- What to do: {_filled(annotations['action'], incident)}")
+    if incident.id in context.captures:
+        lines.append(_capture(context.captures[incident.id]))
+    lines += _listing("Worst" if incident.active else "Last", incident.firing, limit)
+    lines += _listing("In detail, worst", incident.details, limit)
+    return "\n".join(lines)
+
+
+def _sentence(incident: Incident, annotations: Mapping[str, Annotation]) -> str:
+    if "summary" in annotations:
+        return _filled(annotations["summary"], incident)
+    worst = _worst(incident)
+    return f"{_code(series_text(worst.labels))} is {number_text(worst.value)}"
+
+
+def _filled(annotation: Annotation, incident: Incident) -> str:
+    """An annotation with the labels and the value of the incident's worst series, on one line."""
+    worst = _worst(incident)
+    return " ".join(annotation.render(worst.labels, worst.value).split())
+
+
+def _worst(incident: Incident) -> Sample:
+    return incident.firing[0] if incident.firing else Sample((), math.nan)
+
+
+def _moment(at: Now, micro_step: int | None, zone: tzinfo | None) -> str:
+    attempt = f" (attempt {at.attempt})" if at.attempt > 1 else ""
+    return f"{place_text(at.step, micro_step)}{attempt}, {time_text(at.time, zone)}"
+
+
+def time_text(unix: float, zone: tzinfo | None = None) -> str:
+    """A point in time to the second, with its offset from UTC."""
+    moment = datetime.fromtimestamp(unix, zone) if zone is not None else datetime.fromtimestamp(unix).astimezone()
+    return moment.isoformat(sep=" ", timespec="seconds")
+
+
+def _end(incident: Incident, zone: tzinfo | None) -> list[str]:
+    if incident.ended is None:
+        return []
+    how = "Resolved at" if incident.ending == "resolved" else "Stopped reporting; given up at"
+    return [f"- {how} {_moment(incident.ended, None, zone)}"]
+
+
+def _capture(note: CaptureNote) -> str:
+    if note.refused:
+        return f"- No profile: {note.refused}"
+    steps = f"steps {note.first_step} to {note.last_step}"
+    if note.trace is not None:
+        return f"- Profile of {steps}: {_code(str(note.trace))}"
+    return f"- Profile of {steps} will be in {_code(str(note.folder))}"
+
+
+def _listing(head: str, samples: Sequence[Sample], limit: int) -> list[str]:
+    """The first `limit` series with their values, and how many more there are."""
+    shown = [f"{_code(series_text(one.labels))} {number_text(one.value)}" for one in samples[:limit]]
+    if len(samples) == 1 and shown:
+        return [f"- {head}: {shown[0]}"]
+    more = len(samples) - len(shown)
+    lines = [f"- {head} {len(shown)} of {len(samples)} series:"] if samples else []
+    lines += [f"    - {line}" for line in shown]
+    return lines + ([f"    - … {more} more"] if more else [])
+
+
+def _code(text: str) -> str:
+    """A code span whatever the text holds: its fence is longer than any run of backticks inside."""
+    runs = [len(run) for run in re.findall("`+", text)]
+    fence = "`" * (max(runs, default=0) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{' '.join(text.split())}{pad}{fence}"
