@@ -19,7 +19,7 @@ from healthwatch.stream import Frame, History, SeriesTable, tick_of
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one step led to. `incidents` are those open or just ended; `problems` are rules that could not be evaluated."""
+    """What one step led to: incidents are open or have just ended, problems are rules that could not be evaluated."""
 
     now: Now
     transitions: tuple[Transition, ...] = ()

@@ -33,7 +33,8 @@ Ending: TypeAlias = Literal["resolved", "expired"]
 class Now:
     """The step being closed; `time` is unix seconds as recorded in its frame.
 
-    `clock` is the run's own time in seconds, which stands still between attempts: wall-clock durations are measured on it.
+    `clock` is the run's own time in seconds; it stands still between attempts, and wall-clock durations are
+    measured on it.
     """
 
     step: int

@@ -1,4 +1,7 @@
-"""From the vectors of a step's ticks to one observation a label set: breach if any tick breached, else clear, else no data."""
+"""From the vectors of a step's ticks to one observation a label set.
+
+Breach if any tick breached, else clear if any was clear, else no data.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def observe(
 ) -> dict[LabelSet, Observation]:
     """The observations of a step that matter: every breach, and whatever is known of the alerts that live.
 
-    `ticks` holds (tick, vector), earliest first; `micro_step` names a tick as people count it, or is None at a step's end.
+    `ticks` holds (tick, vector), earliest first; `micro_step` names a tick as people count it, None at a step's end.
     """
     seen: dict[LabelSet, Observation] = {}
     for tick, vector in ticks:

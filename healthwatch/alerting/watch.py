@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from statistics import median
 from typing import Literal
 
@@ -127,7 +128,7 @@ class Watch:
     def _patience(self) -> Timing:
         """No alert expires before three usual distances between the rule's rows (R6)."""
         steps = list(self.rows)
-        distances = [later - earlier for earlier, later in zip(steps, steps[1:], strict=False)]
+        distances = [later - earlier for earlier, later in pairwise(steps)]
         usual = int(3 * median(distances)) if distances else 0
         return replace(self.timing, no_data_after=max(self.timing.no_data_after, usual))
 

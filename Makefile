@@ -1,0 +1,60 @@
+# Two commands matter: `make demo` and `make test`. Both set up all that they need.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+CORE := .venv-numpy2
+BIN := $(VENV)/bin
+PIP := -q --disable-pip-version-check
+PYTEST ?=
+
+.PHONY: demo test lint types layers unit core bench tools clean
+
+demo: $(VENV)/.demo
+	$(BIN)/python -m examples.moe_pretrain.run
+
+test: lint types layers unit core
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+layers: $(VENV)/.dev
+	$(BIN)/lint-imports
+
+unit: $(VENV)/.dev
+	$(BIN)/python -m pytest $(PYTEST)
+
+# The core once more without MindSpore and on numpy 2: what a side-car on a log installs.
+core: $(CORE)/.core
+	$(CORE)/bin/python -m pytest -m "not mindspore" -p no:cacheprovider $(PYTEST)
+
+bench: $(VENV)/.bench
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+tools:
+	sh tools.sh
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[mindspore,demo]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[mindspore,demo,fast,dev]'
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[bench]'
+	touch $@
+
+$(CORE)/.core: pyproject.toml constraints-numpy2.txt
+	$(PYTHON) -m venv $(CORE)
+	$(CORE)/bin/python -m pip install $(PIP) -c constraints-numpy2.txt -e '.[demo,test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) $(CORE) .tools output

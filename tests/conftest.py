@@ -1,0 +1,38 @@
+"""What all tests share: where the public cases lie, and a summary in which no skip goes unseen."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+MISSING_SHARED = "needs ../shared, which is not here"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of public cases and recordings beside the repository."""
+    if not SHARED.is_dir():
+        pytest.skip(MISSING_SHARED)
+    return SHARED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    terminalreporter.write_line(f"skips: {len(skipped)}")
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """In CI only a missing ../shared excuses a skip."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if not os.environ.get("CI") or reporter is None or exitstatus != pytest.ExitCode.OK:
+        return
+    skips = reporter.stats.get("skipped", [])
+    unexcused = [skip for skip in skips if MISSING_SHARED not in str(skip.longrepr)]
+    if unexcused:
+        reporter.write_line(f"{len(unexcused)} skips in CI without excuse:", red=True)
+        for skip in unexcused:
+            reporter.write_line(f"  {skip.nodeid}: {skip.longrepr}", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
