@@ -1,0 +1,6 @@
+"""One SQLite file a process: what the training saw, what was said about it, and what must still be told."""
+
+from healthwatch.recording.run import Attempt, Delivery, Run
+from healthwatch.recording.writer import Recording
+
+__all__ = ["Attempt", "Delivery", "Recording", "Run"]

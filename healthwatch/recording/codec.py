@@ -1,0 +1,96 @@
+"""Nouns to rows and back. Numbers inside JSON that are not finite are Prometheus' `NaN`, `+Inf`, `-Inf`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from healthwatch.alerting.model import Incident, LabelSet, Notice, Now, Phase, Sample, Transition
+
+KEPT_SAMPLES = 100  # of an incident's firing series; its transitions hold every one
+
+
+def dump(value: object) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _plain(value: object) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else number_text(value)
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return value.as_posix() if isinstance(value, Path) else str(value)
+
+
+def labels_text(labels: Sequence[LabelSet]) -> str:
+    """The label sets of a series, as `dump` writes them but without looking at each of 20,000 pairs in Python."""
+    return json.dumps(labels, ensure_ascii=False, separators=(",", ":"))
+
+
+def number_text(value: float) -> str:
+    """The shortest text that `float` reads back as the same value."""
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return "NaN" if math.isnan(value) else repr(float(value))
+
+
+def labels_of(pairs: Sequence[Sequence[str]]) -> LabelSet:
+    return tuple((name, value) for name, value in pairs)
+
+
+def transition_row(found: Transition) -> tuple[Any, ...]:
+    now = found.now
+    return (
+        *(now.attempt, now.step, now.time, now.clock, found.rule, dump(found.labels)),
+        *(found.before.value, found.after.value, found.reason, found.micro_step, number_text(found.value)),
+    )
+
+
+def transition_of(row: tuple[Any, ...]) -> Transition:
+    attempt, step, time, clock, rule, labels, before, after, reason, micro_step, value = row
+    return Transition(
+        rule=rule,
+        labels=labels_of(json.loads(labels)),
+        before=Phase(before),
+        after=Phase(after),
+        reason=reason,
+        now=Now(step, time, attempt, clock),
+        micro_step=micro_step,
+        value=float(value),
+    )
+
+
+def incident_row(incident: Incident) -> tuple[Any, ...]:
+    fields = asdict(incident) | {"firing": [asdict(sample) for sample in incident.firing[:KEPT_SAMPLES]]}
+    ended = incident.ended.step if incident.ended else None
+    return (incident.id, incident.rule, incident.severity, incident.opened.step, ended, dump(fields))
+
+
+def incident_of(text: str) -> Incident:
+    fields = json.loads(text)
+    for name in ("opened", "since", "ended"):
+        fields[name] = Now(**fields[name]) if fields[name] else None
+    for name in ("firing", "details"):
+        fields[name] = tuple(Sample(labels_of(found["labels"]), float(found["value"])) for found in fields[name])
+    return Incident(**fields)
+
+
+def notice_row(notice: Notice) -> tuple[Any, ...]:
+    return (notice.id, notice.receiver, notice.now.attempt, notice.now.step, dump(notice))
+
+
+def notice_of(text: str) -> Notice:
+    fields = json.loads(text)
+    fields["now"] = Now(**fields["now"])
+    fields["incidents"] = tuple(fields["incidents"])
+    return Notice(**fields)

@@ -1,0 +1,159 @@
+"""A recorded run, read back: what the training saw and what healthwatch said."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from healthwatch.alerting.model import Incident, Notice, Transition
+from healthwatch.recording.codec import incident_of, notice_of, transition_of
+from healthwatch.recording.file import open_for_reading, refuse
+from healthwatch.stream import Frame, Series, SeriesTable
+
+FRAMES = """
+SELECT f.id, f.attempt, f.step, f.time, f.micro_steps, s.micro_step, s.series, s.dtype, s.data
+FROM frames f LEFT JOIN samples s ON s.frame = f.id
+WHERE f.id > ? AND f.id <= ? ORDER BY f.id, s.rowid
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One start of the run; `ended` is None while it runs and where it was killed."""
+
+    number: int
+    started: float
+    ended: float | None
+    reason: str | None
+    meta: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A row of the outbox."""
+
+    notice: Notice
+    accepted: float | None
+
+
+class Run:
+    """A run file opened for reading; the training may still write it."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path, self._connection = path, connection
+
+    @classmethod
+    def open(cls, path: Path | str) -> Run:
+        """A run file, or a folder with run files: then the one of the lowest rank.
+
+        Raises:
+            Invalid: there is none, or it can't be read.
+        """
+        path = Path(path)
+        if path.is_dir():
+            found = sorted(path.glob("rank_*.sqlite"), key=lambda file: (len(file.name), file.name))
+            if not found:
+                raise refuse(f"{path.as_posix()} holds no recorded run (rank_<r>.sqlite)")
+            path = found[0]
+        return cls(path, open_for_reading(path))
+
+    # Samples
+
+    def frames(self, table: SeriesTable | None = None, after: int = 0) -> Iterator[Frame]:
+        """Every frame in the order in which it was closed, closed again, with the dtypes that were recorded.
+
+        Args:
+            table: where its series are registered; `run.table` unless given.
+            after: the number of frames to leave out at the start.
+        """
+        last = self._last_frame()  # asked first: a running training adds series and frames meanwhile
+        series = self._register(self.table if table is None else table)
+        rows = self._connection.execute(FRAMES, (after, last))
+        for _, group in groupby(rows, key=itemgetter(0)):
+            yield _frame(list(group), series)
+
+    def tail(self, steps: int, table: SeriesTable | None = None) -> Iterator[Frame]:
+        """The last `steps` frames, to warm the windows of a run that goes on."""
+        return self.frames(table, after=max(0, self._last_frame() - steps))
+
+    def _last_frame(self) -> int:
+        return int(self._connection.execute("SELECT coalesce(max(id), 0) FROM frames").fetchone()[0])
+
+    @cached_property
+    def table(self) -> SeriesTable:
+        return SeriesTable()
+
+    def _register(self, table: SeriesTable) -> dict[int, Series]:
+        rows = self._connection.execute("SELECT id, metric, labels FROM series ORDER BY id")
+        return {
+            id_: table.register(metric, [dict(labels) for labels in json.loads(text)]) for id_, metric, text in rows
+        }
+
+    @property
+    def steps(self) -> tuple[int, int] | None:
+        """The first and the last step with a frame."""
+        first, last = self._connection.execute("SELECT min(step), max(step) FROM frames").fetchone()
+        return None if first is None else (first, last)
+
+    # What was said
+
+    def transitions(self) -> list[Transition]:
+        rows = self._connection.execute(
+            "SELECT attempt, step, time, clock, rule, labels, before, after, reason, micro_step, value"
+            " FROM transitions ORDER BY id"
+        )
+        return [transition_of(row) for row in rows]
+
+    def incidents(self) -> list[Incident]:
+        """As they stood last, in the order in which they opened."""
+        rows = self._connection.execute("SELECT incident FROM incidents")
+        found = [incident_of(text) for (text,) in rows]
+        return sorted(found, key=lambda incident: (incident.opened.attempt, incident.opened.step, incident.id))
+
+    def captures(self) -> list[dict[str, Any]]:
+        rows = self._connection.execute("SELECT capture FROM captures ORDER BY step, folder")
+        return [json.loads(text) for (text,) in rows]
+
+    def outbox(self) -> list[Delivery]:
+        rows = self._connection.execute("SELECT notice, accepted FROM outbox ORDER BY rowid")
+        return [Delivery(notice_of(text), accepted) for text, accepted in rows]
+
+    def attempts(self) -> list[Attempt]:
+        rows = self._connection.execute("SELECT attempt, started, ended, reason, meta FROM attempts ORDER BY attempt")
+        return [
+            Attempt(number, started, ended, reason, json.loads(meta)) for number, started, ended, reason, meta in rows
+        ]
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Of the last attempt: run, rank, config digest, rules as loaded."""
+        attempts = self.attempts()
+        return attempts[-1].meta if attempts else {}
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _frame(rows: list[tuple[Any, ...]], series: dict[int, Series]) -> Frame:
+    _, attempt, step, time, micro_steps = rows[0][:5]
+    frame = Frame(step, attempt, time)
+    for *_, micro_step, id_, dtype, data in rows:
+        if id_ is not None:
+            frame.add(series[id_], np.frombuffer(data, dtype=dtype), micro_step)
+    frame.close(micro_steps)
+    return frame

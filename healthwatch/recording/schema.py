@@ -1,0 +1,102 @@
+"""The tables of a run file. docs/recording.md explains them to readers of the file."""
+
+from __future__ import annotations
+
+FORMAT = 1
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS meta (
+  key TEXT PRIMARY KEY,
+  value TEXT NOT NULL                 -- JSON
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS attempts (
+  attempt INTEGER PRIMARY KEY,
+  started REAL NOT NULL,              -- unix seconds
+  ended REAL,                         -- NULL: still running, or killed
+  reason TEXT,
+  meta TEXT NOT NULL                  -- JSON: rules as loaded, config digest, ...
+);
+
+CREATE TABLE IF NOT EXISTS series (
+  id INTEGER PRIMARY KEY,
+  metric TEXT NOT NULL,
+  labels TEXT NOT NULL                -- JSON: one [[name, value], ...] a value of the blob
+);
+
+CREATE TABLE IF NOT EXISTS frames (
+  id INTEGER PRIMARY KEY,             -- in the order they were closed
+  attempt INTEGER NOT NULL,
+  step INTEGER NOT NULL,
+  time REAL NOT NULL,
+  micro_steps INTEGER                 -- NULL: the step has step-level samples alone
+);
+
+CREATE TABLE IF NOT EXISTS samples (
+  frame INTEGER NOT NULL,
+  tick INTEGER NOT NULL,
+  micro_step INTEGER,                 -- from 0; NULL: the step's end
+  series INTEGER NOT NULL,
+  dtype TEXT NOT NULL,                -- numpy's, as '<f4'
+  data BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS samples_by_frame ON samples (frame);
+
+CREATE TABLE IF NOT EXISTS transitions (
+  id INTEGER PRIMARY KEY,
+  attempt INTEGER NOT NULL,
+  step INTEGER NOT NULL,
+  time REAL NOT NULL,
+  clock REAL NOT NULL,                -- seconds of the run's own time
+  rule TEXT NOT NULL,
+  labels TEXT NOT NULL,
+  before TEXT NOT NULL,
+  after TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  micro_step INTEGER,                 -- from 1, as people see it
+  value TEXT NOT NULL                 -- as text: SQLite has no NaN
+);
+
+CREATE TABLE IF NOT EXISTS incidents (
+  id TEXT PRIMARY KEY,
+  rule TEXT NOT NULL,
+  severity TEXT NOT NULL,
+  opened INTEGER NOT NULL,
+  ended INTEGER,
+  incident TEXT NOT NULL              -- JSON
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS captures (
+  folder TEXT PRIMARY KEY,
+  step INTEGER NOT NULL,              -- of the commit that brought it
+  capture TEXT NOT NULL               -- JSON
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS outbox (
+  id TEXT PRIMARY KEY,
+  state TEXT NOT NULL CHECK (state IN ('pending', 'accepted')),
+  receiver TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  step INTEGER NOT NULL,
+  accepted REAL,                      -- unix seconds
+  notice TEXT NOT NULL                -- JSON
+);
+"""
+
+ADD_SERIES = "INSERT INTO series (id, metric, labels) VALUES (?, ?, ?)"
+ADD_FRAME = "INSERT INTO frames (id, attempt, step, time, micro_steps) VALUES (?, ?, ?, ?, ?)"
+ADD_SAMPLES = "INSERT INTO samples (frame, tick, micro_step, series, dtype, data) VALUES (?, ?, ?, ?, ?, ?)"
+ADD_TRANSITION = (
+    "INSERT INTO transitions (attempt, step, time, clock, rule, labels, before, after, reason, micro_step, value)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+PUT_INCIDENT = (
+    "INSERT OR REPLACE INTO incidents (id, rule, severity, opened, ended, incident) VALUES (?, ?, ?, ?, ?, ?)"
+)
+PUT_CAPTURE = "INSERT OR REPLACE INTO captures (folder, step, capture) VALUES (?, ?, ?)"
+PUT_NOTICE = (
+    "INSERT OR IGNORE INTO outbox (id, state, receiver, attempt, step, notice) VALUES (?, 'pending', ?, ?, ?, ?)"
+)
+ACCEPT_NOTICE = "UPDATE outbox SET state = 'accepted', accepted = ? WHERE id = ?"
+BEGIN_ATTEMPT = "INSERT INTO attempts (attempt, started, meta) VALUES (?, ?, ?)"
+END_ATTEMPT = "UPDATE attempts SET ended = ?, reason = ? WHERE attempt = ?"

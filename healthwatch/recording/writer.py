@@ -1,0 +1,233 @@
+"""What a running training writes: one transaction a step, and nothing that waits."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from healthwatch.alerting.model import Notice
+from healthwatch.recording import schema
+from healthwatch.recording.codec import dump, incident_row, labels_text, notice_of, notice_row, transition_row
+from healthwatch.recording.file import Checkpointer, be_brief, open_for_writing, refuse
+
+if TYPE_CHECKING:
+    from healthwatch.engine import Outcome
+    from healthwatch.stream import Frame, Series
+
+MAX_BUFFERED = 64 * 2**20  # bytes of samples kept while the file is locked
+RETRY_SECONDS = 0.25
+CLOSE_SECONDS = 2.0
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What one step adds; samples are apart so that they can be given up first."""
+
+    rows: list[tuple[str, list[tuple[Any, ...]]]] = field(default_factory=list)
+    samples: list[tuple[Any, ...]] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return sum(len(row[-1]) for row in self.samples)
+
+    def add(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        if rows:
+            self.rows.append((statement, rows))
+
+
+class Recording:
+    """The run file of this process, and its outbox (`alerting.ports.Outbox`)."""
+
+    def __init__(self, path: Path, meta: Mapping[str, Any]) -> None:
+        self.path = path
+        self.stopped = ""  # why nothing is recorded any more
+        self.dropped = 0  # steps whose samples were given up while the file was locked
+        self._owner = os.getpid()
+        self._connection, self._wal = open_for_writing(path)
+        self._queue: deque[_Batch] = deque()
+        self._next = _Batch()  # what came between two steps goes in with the next one
+        self._retry_at = 0.0
+        self._shown: dict[str, tuple[Any, ...]] = {}
+        self._buffered_notices: list[Notice] = []
+        self._series_ids: dict[int, int] = {}
+        try:
+            self._continue(meta)
+        except sqlite3.Error as error:
+            raise refuse(f"the run can't be recorded in {path.as_posix()}: {error}") from None
+        self._checkpointer = Checkpointer(path) if self._wal else None
+
+    @classmethod
+    def create(cls, path: Path, meta: Mapping[str, Any]) -> Recording:
+        """Begin a recording, or the next attempt of the one that is there.
+
+        Args:
+            path: `<output>/rank_<r>.sqlite`; folders above it are created.
+            meta: what belongs to this attempt (rules as loaded, config digest, ...), written as JSON.
+
+        Raises:
+            Invalid: it can't be written there.
+        """
+        return cls(path, meta)
+
+    def _continue(self, meta: Mapping[str, Any]) -> None:
+        one = self._connection.execute
+        self.attempt: int = one("SELECT coalesce(max(attempt), 0) + 1 FROM attempts").fetchone()[0]
+        self._frame = one("SELECT coalesce(max(id), 0) FROM frames").fetchone()[0]
+        rows = one("SELECT id, metric, labels FROM series")
+        self._known: dict[tuple[str, str], int] = {(metric, labels): file_id for file_id, metric, labels in rows}
+        one(schema.BEGIN_ATTEMPT, (self.attempt, time.time(), dump(meta)))
+        be_brief(self._connection)
+
+    def declare(self, series: Iterable[Series]) -> None:
+        """Write series down before the first step, so that no step pays for thousands of label sets."""
+        for each in series:
+            if each.id not in self._series_ids:
+                self._add_series(self._next, each)
+
+    # The step
+
+    def commit(
+        self,
+        frame: Frame,
+        outcome: Outcome,
+        captures: Sequence[Any] = (),
+        notices: Sequence[Notice] = (),
+        accepted: Sequence[tuple[str, float]] = (),
+    ) -> str | None:
+        """Write one step in one transaction; a locked file gets it later.
+
+        `captures` are notes of those begun or changed at this step, each with a `folder`; `accepted` are ids of
+        notices that their receiver took, with the unix time.
+
+        Returns:
+            Why the recording has stopped, at the one step where it did; else None.
+        """
+        if self.stopped or os.getpid() != self._owner:
+            return None
+        batch, self._next = self._next, _Batch()
+        self._add_frame(batch, frame)
+        batch.add(schema.ADD_TRANSITION, [transition_row(found) for found in outcome.transitions])
+        batch.add(schema.PUT_INCIDENT, [incident_row(found) for found in outcome.incidents if self._changed(found)])
+        batch.add(schema.PUT_CAPTURE, [(str(note.folder), frame.step, dump(note)) for note in captures])
+        self._add_notices(batch, notices)
+        batch.add(schema.ACCEPT_NOTICE, [(moment, id_) for id_, moment in accepted])
+        self._queue.append(batch)
+        return self._flush()
+
+    def _add_frame(self, batch: _Batch, frame: Frame) -> None:
+        self._frame += 1
+        micro_steps = frame.micro_steps
+        batch.add(schema.ADD_FRAME, [(self._frame, frame.attempt, frame.step, frame.time, micro_steps)])
+        for column in frame.columns:
+            file_id = self._series_ids.get(column.series.id)
+            if file_id is None:
+                file_id = self._add_series(batch, column.series)
+            values = column.values
+            batch.samples.append(
+                (self._frame, column.tick, column.micro_step, file_id, values.dtype.str, values.tobytes())
+            )
+
+    def _add_series(self, batch: _Batch, series: Series) -> int:
+        key = (series.metric, labels_text(series.labels))
+        file_id = self._known.get(key)
+        if file_id is None:
+            file_id = self._known[key] = len(self._known) + 1
+            batch.add(schema.ADD_SERIES, [(file_id, *key)])
+        self._series_ids[series.id] = file_id
+        return file_id
+
+    def _changed(self, incident: Any) -> bool:
+        """Only what tells one state of an incident from another is worth a row; its values move at every step."""
+        state = (
+            *(incident.severity, incident.joined, incident.ended, incident.ending),
+            *(incident.inhibited, len(incident.firing), bool(incident.details)),
+        )
+        if self._shown.get(incident.id) == state:
+            return False
+        self._shown[incident.id] = state
+        if not incident.active:
+            del self._shown[incident.id]
+        return True
+
+    def _add_notices(self, batch: _Batch, notices: Sequence[Notice]) -> None:
+        batch.add(schema.PUT_NOTICE, [notice_row(notice) for notice in notices])
+        self._buffered_notices += notices
+
+    # The outbox
+
+    def put(self, notice: Notice) -> None:
+        self._add_notices(self._next, [notice])
+
+    def accepted(self, notice_id: str, time: float) -> None:
+        self._next.add(schema.ACCEPT_NOTICE, [(time, notice_id)])
+
+    def pending(self) -> list[Notice]:
+        """What no receiver has taken yet, earlier attempts included, oldest first."""
+        rows = self._connection.execute("SELECT notice FROM outbox WHERE state = 'pending' ORDER BY rowid").fetchall()
+        written = {notice.id: notice for notice in (notice_of(text) for (text,) in rows)}
+        return [*written.values(), *(found for found in self._buffered_notices if found.id not in written)]
+
+    # The file
+
+    def _flush(self, *, patient: bool = False) -> str | None:
+        if not patient and time.monotonic() < self._retry_at:
+            self._trim()
+            return None
+        try:
+            self._write()
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            if _locked(error):
+                self._retry_at = time.monotonic() + RETRY_SECONDS
+                self._trim()
+                return None
+            return self._give_up(str(error))
+        self._queue.clear()
+        self._buffered_notices.clear()
+        return None
+
+    def _write(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+        for batch in self._queue:
+            for statement, rows in batch.rows:
+                self._connection.executemany(statement, rows)
+            self._connection.executemany(schema.ADD_SAMPLES, batch.samples)
+        self._connection.execute("COMMIT")
+
+    def _trim(self) -> None:
+        """Samples of the oldest waiting steps go first; transitions, incidents and notices stay."""
+        excess = sum(batch.size for batch in self._queue) - MAX_BUFFERED
+        for batch in self._queue:
+            if excess <= 0:
+                return
+            excess -= batch.size
+            self.dropped += bool(batch.samples)
+            batch.samples.clear()
+
+    def _give_up(self, reason: str) -> str:
+        self.stopped = reason
+        self._queue.clear()
+        return reason
+
+    def close(self, reason: str = "end") -> None:
+        """End the attempt and fold the log into the file. Closing twice does no harm."""
+        if os.getpid() != self._owner:
+            return  # a forked child shares the descriptors, not the run
+        if not self.stopped:
+            self._next.add(schema.END_ATTEMPT, [(time.time(), reason, self.attempt)])
+            self._queue.append(self._next)
+            self._flush(patient=True)
+            self.stopped = "closed"
+        if self._checkpointer is None or self._checkpointer.close(CLOSE_SECONDS):
+            self._connection.close()
+
+
+def _locked(error: sqlite3.Error) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and ("locked" in str(error) or "busy" in str(error))
