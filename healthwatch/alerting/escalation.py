@@ -27,7 +27,7 @@ class Told:
     members: Mapping[str, Incident]  # by id, those that it was told of
     waiting: Mapping[str, Incident]  # those that stand in the next message
     severity: int
-    joined: int  # alerts in the members when they were last told
+    joined: int  # alerts of the active members when they were last told
     last: Now
     repeat: Duration | None = None
 
@@ -192,7 +192,7 @@ def _news(
 
 
 def _joined(members: Iterable[Incident]) -> int:
-    return sum(incident.joined for incident in members)
+    return sum(incident.joined for incident in members if incident.active)
 
 
 def _intent(key: GroupKey, reason: Reason, members: tuple[Incident, ...], now: Now) -> Intent:
