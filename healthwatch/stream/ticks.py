@@ -46,6 +46,8 @@ def parse_duration(value: object) -> Duration | None:
         return None
     if isinstance(value, int):
         return Duration(steps=value) if value >= 0 else None
-    if not isinstance(value, str) or not re.fullmatch(rf"(?:{_WALL.pattern.replace('?P<number>', '').replace('?P<unit>', '')})+", value):
+    if not isinstance(value, str) or not re.fullmatch(
+        rf"(?:{_WALL.pattern.replace('?P<number>', '').replace('?P<unit>', '')})+", value
+    ):
         return None
     return Duration(seconds=sum(float(found["number"]) * _SECONDS[found["unit"]] for found in _WALL.finditer(value)))

@@ -1,0 +1,183 @@
+"""The rows of one metric: a ring of float64, one row a tick, one column a series."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from healthwatch.stream.series import Columns
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Quiet NaNs with low payload bits set: no float16 or float32 widens to them, no arithmetic makes them.
+ABSENT_BITS: Final = 0x7FF8_0000_0A85_E271
+STALE_BITS: Final = 0x7FF8_0000_057A_1E02
+ABSENT: Final[float] = float(np.array(ABSENT_BITS, dtype=np.int64).view(np.float64))
+STALE: Final[float] = float(np.array(STALE_BITS, dtype=np.int64).view(np.float64))
+
+UNKNOWN, CLEAN, DENSE, SPARSE = 0, 1, 2, 3
+"""What is known of a row: nothing yet, no NaN in it, a sample of every series, or gaps."""
+
+_GROWTH = 1.125
+
+
+def bits_of(values: Floats) -> NDArray[np.int64]:
+    return values.view(np.int64)
+
+
+def is_absent(values: Floats) -> Mask:
+    return np.equal(bits_of(values), ABSENT_BITS)
+
+
+def is_stale(values: Floats) -> Mask:
+    return np.equal(bits_of(values), STALE_BITS)
+
+
+def is_sample(values: Floats) -> Mask:
+    """True where something was measured, a NaN included."""
+    bits = bits_of(values)
+    return np.logical_and(np.not_equal(bits, ABSENT_BITS), np.not_equal(bits, STALE_BITS))
+
+
+class Ring:
+    """Rows are numbered from 0 for ever; those in [first, end) are still here, by ascending tick.
+
+    `changes` counts what altered a row after somebody looked at it, and what moved rows.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.first = 0
+        self.end = 0
+        self.changes = 0
+        self._data = np.empty((16, width))
+        self._absent = np.full(width, ABSENT)
+        self._ticks: list[int] = []
+        self._states = bytearray()
+        self._base = 0
+
+    def find(self, tick: int) -> int:
+        """The number of the first row later than `tick`."""
+        return self._base + bisect_right(self._ticks, tick, self.first - self._base)
+
+    def tick(self, row: int) -> int:
+        return self._ticks[row - self._base]
+
+    def ticks(self, start: int, end: int) -> list[int]:
+        return self._ticks[start - self._base : end - self._base]
+
+    def row(self, row: int) -> Floats:
+        """A view; it is overwritten when the row falls out of the ring."""
+        return self._data[row % len(self._data), : self.width]
+
+    def rows(self, start: int, end: int) -> Floats:
+        """Rows [start, end): a view where they stand together in memory, else a copy."""
+        capacity = len(self._data)
+        low, high = start % capacity, start % capacity + end - start
+        if high <= capacity:
+            return self._data[low:high, : self.width]
+        return np.concatenate((self._data[low:, : self.width], self._data[: high - capacity, : self.width]))
+
+    def state(self, row: int) -> int:
+        found = self._states[row - self._base]
+        return found or self._inspect(row)
+
+    def worst_state(self, start: int, end: int) -> int:
+        """The worst state of rows [start, end): CLEAN only if no value in them is a NaN of any kind."""
+        states = self._states[start - self._base : end - self._base]
+        if 0 in states:
+            return max(self.state(row) for row in range(start, end))
+        return max(states, default=CLEAN)
+
+    def put(self, tick: int, place: slice | Columns, values: NDArray[Any], keep_from: int) -> None:
+        """Write values at a tick. A full ring drops its rows up to `keep_from` before it grows."""
+        row = self._row_at(tick)
+        if row is None:
+            row = self._add_row(tick, keep_from)
+            if not (isinstance(place, slice) and place.start == 0 and place.stop == self.width):
+                self.row(row)[:] = self._absent
+        elif self._states[row - self._base] != UNKNOWN:
+            self.changes += 1
+        self.row(row)[place] = values
+        self._states[row - self._base] = UNKNOWN
+
+    @property
+    def nbytes(self) -> int:
+        return self._data.nbytes
+
+    def full(self) -> bool:
+        return self.end - self.first == len(self._data)
+
+    def drop_after(self, tick: int) -> None:
+        kept = max(self.find(tick), self.first)
+        del self._ticks[kept - self._base :], self._states[kept - self._base :]
+        self.changes += kept != self.end
+        self.end = kept
+
+    def widen(self, width: int) -> None:
+        """Make room for new series; the rows there are have no sample of them."""
+        if width > self._data.shape[1]:
+            wider = np.full((len(self._data), width if not self.end else width + width // 8), ABSENT)
+            wider[:, : self.width] = self._data[:, : self.width]
+            self._data = wider
+        else:
+            self._data[:, self.width : width] = ABSENT
+        self.width = width
+        self._absent = np.full(width, ABSENT)
+        self._states = bytearray(len(self._states))
+
+    def _inspect(self, row: int) -> int:
+        values = self.row(row)
+        if not np.isnan(values).any():
+            found = CLEAN
+        elif is_sample(values).all():
+            found = DENSE
+        else:
+            found = SPARSE
+        self._states[row - self._base] = found
+        return found
+
+    def _row_at(self, tick: int) -> int | None:
+        if not self._ticks or tick > self._ticks[-1]:
+            return None
+        place = bisect_left(self._ticks, tick, self.first - self._base)
+        if place < len(self._ticks) and self._ticks[place] == tick:
+            return self._base + place
+        return None
+
+    def _add_row(self, tick: int, keep_from: int) -> int:
+        if self.full():
+            self._drop_until(keep_from)
+        if self.full():
+            self._grow()
+        row = self.find(tick)
+        if row != self.end:
+            self._shift(row)
+        self._ticks.insert(row - self._base, tick)
+        self._states.insert(row - self._base, UNKNOWN)
+        self.end += 1
+        return row
+
+    def _shift(self, row: int) -> None:
+        """A row that comes late: move the later ones up by one."""
+        for later in range(self.end, row, -1):
+            self._data[later % len(self._data)] = self._data[(later - 1) % len(self._data)]
+        self.changes += 1
+
+    def _drop_until(self, tick: int) -> None:
+        self.first = max(self.first, self._base + bisect_left(self._ticks, tick))
+        gone = self.first - self._base
+        if gone > len(self._ticks) // 2:
+            del self._ticks[:gone], self._states[:gone]
+            self._base = self.first
+
+    def _grow(self) -> None:
+        rows = self.rows(self.first, self.end)
+        larger = np.empty((int(len(self._data) * _GROWTH) + 2, self._data.shape[1]))
+        slots = np.arange(self.first, self.end) % len(larger)
+        larger[slots, : self.width] = rows
+        self._data = larger
