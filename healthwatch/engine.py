@@ -11,6 +11,7 @@ from healthwatch.alerting.clock import Clock
 from healthwatch.alerting.escalation import Policy, Standing, escalate
 from healthwatch.alerting.escalation import rewind as rewind_standing
 from healthwatch.alerting.model import Incident, Intent, Now, Transition
+from healthwatch.alerting.policy import SILENT
 from healthwatch.alerting.watch import Problem, watches
 from healthwatch.promql import Program
 from healthwatch.rulefile import Rule
@@ -31,7 +32,9 @@ class Outcome:
 class Engine:
     """Frame -> History -> rules -> verdicts -> lifecycle -> transitions -> incidents -> escalation -> intents."""
 
-    def __init__(self, rules: Sequence[Rule], table: SeriesTable, policy: Policy, no_data_after: int = 200) -> None:
+    def __init__(
+        self, rules: Sequence[Rule], table: SeriesTable, policy: Policy = SILENT, no_data_after: int = 200
+    ) -> None:
         self.history = History(table)
         program = Program(self.history)
         self.watches = watches(rules, program, no_data_after)

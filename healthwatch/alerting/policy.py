@@ -1,0 +1,40 @@
+"""What config and rules say about telling, as the pure ladder wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from healthwatch.alerting.escalation import Ladder, Policy
+from healthwatch.alerting.model import Incident, LabelSet
+from healthwatch.config import Config
+from healthwatch.stream.ticks import Duration
+
+if TYPE_CHECKING:
+    from healthwatch.rulefile import Rule
+
+
+def policy_of(config: Config, rules: Sequence[Rule]) -> Policy:
+    """Ladders by a rule's own name for one or by severity; groups by run, rule, severity and rule labels."""
+    by_name = {rule.name: rule for rule in rules}
+
+    def ladder(incident: Incident) -> Ladder:
+        return config.escalation.get(by_name[incident.rule].ladder, ())
+
+    def group(incident: Incident) -> LabelSet:
+        known = {
+            **by_name[incident.rule].labels,
+            "run": config.run,
+            "rule": incident.rule,
+            "severity": incident.severity,
+        }
+        return tuple((name, known.get(name, "")) for name in config.group_by)
+
+    def group_interval(receiver: str) -> Duration:
+        return config.receivers[receiver].group_interval
+
+    return Policy(ladder, group, group_interval)
+
+
+# A run of which nobody is told: transitions and incidents are the same, there are no intents.
+SILENT = Policy(lambda incident: (), lambda incident: (), lambda receiver: Duration(steps=0))
