@@ -36,5 +36,17 @@ def policy_of(config: Config, rules: Sequence[Rule]) -> Policy:
     return Policy(ladder, group, group_interval)
 
 
-# A run of which nobody is told: transitions and incidents are the same, there are no intents.
-SILENT = Policy(lambda incident: (), lambda incident: (), lambda receiver: Duration(steps=0))
+def _nobody(_: Incident) -> Ladder:
+    return ()
+
+
+def _one(_: Incident) -> LabelSet:
+    return ()
+
+
+def _at_once(_: str) -> Duration:
+    return Duration(steps=0)
+
+
+# Transitions and incidents without anybody being told: what a replay wants.
+SILENT = Policy(_nobody, _one, _at_once)
