@@ -1,0 +1,137 @@
+"""Hands notices to receivers in the background, and says what became of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TypeVar
+
+from healthwatch.actions.notify.lane import Lane, LaneState
+from healthwatch.actions.notify.line import Pace
+from healthwatch.actions.notify.service import Service
+from healthwatch.alerting.model import Notice
+from healthwatch.config import Receiver
+from healthwatch.diagnostics import Diagnostic
+
+T = TypeVar("T")
+
+
+class Delivery:
+    """One lane for every URL of every receiver. No method raises or waits, but `close`, for at most its timeout.
+
+    A notice is accepted once every URL of its receiver has accepted it. What is not accepted stays in the
+    outbox: `drain` says what may be taken from there.
+    """
+
+    def __init__(self, receivers: Mapping[str, Receiver], *, pace: Pace | None = None) -> None:
+        self._receivers = receivers
+        self._pace = pace or Pace()
+        self._lanes: dict[str, tuple[Lane, ...]] = {}
+        self._missing: dict[str, int] = {}  # notice id -> URLs that have not accepted it yet
+        self._seen: set[str] = set()
+        self._accepted: deque[tuple[str, float]] = deque()
+        self._problems: deque[Diagnostic] = deque()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def send(self, notices: Iterable[Notice]) -> None:
+        """Queue notices; one whose id was seen before is told already, or waits already."""
+        for notice in notices:
+            if self._closed or notice.id in self._seen:
+                continue
+            self._seen.add(notice.id)
+            lanes = self._lanes_of(notice.receiver)
+            with self._lock:
+                self._missing[notice.id] = len(lanes)
+            for lane in lanes:
+                lane.put(notice)
+
+    def drain(self) -> list[tuple[str, float]]:
+        """(notice id, unix time) of what was accepted since the last call."""
+        return _emptied(self._accepted)
+
+    def problems(self) -> list[Diagnostic]:
+        """Receivers that began to fail since the last call; each is told once until it works again."""
+        return _emptied(self._problems)
+
+    def state(self) -> tuple[LaneState, ...]:
+        return tuple(lane.state() for lane in self._all_lanes())
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Try what is left for at most `timeout` seconds; what is left then stays in the outbox."""
+        if self._closed:
+            return
+        self._closed = True
+        end = time.monotonic() + timeout
+        lanes = self._all_lanes()
+        for lane in lanes:
+            lane.finish(timeout)
+        for lane in lanes:
+            lane.join(end - time.monotonic())
+        for state in self.state():
+            if state.waiting:
+                self._report(
+                    state.receiver, state.url, f"{state.waiting} notices are not delivered and stay in the outbox"
+                )
+
+    def _all_lanes(self) -> list[Lane]:
+        return [lane for lanes in self._lanes.values() for lane in lanes]
+
+    def _lanes_of(self, name: str) -> tuple[Lane, ...]:
+        """The lanes of a receiver, made when it is first written to."""
+        if name not in self._lanes:
+            receiver = self._receivers.get(name)
+            if receiver is None:
+                self._problems.append(Diagnostic("HW602", "warning", f"there is no receiver {name!r}"))
+            urls = receiver.urls if receiver is not None else ()
+            self._lanes[name] = tuple(self._lane(name, Service(url, self._pace)) for url in urls)
+        return self._lanes[name]
+
+    def _lane(self, receiver: str, service: Service) -> Lane:
+        return Lane(
+            receiver,
+            service,
+            self._pace,
+            on_accepted=self._accept,
+            on_failing=partial(self._report_failing, receiver, service.name),
+        )
+
+    def _accept(self, notice: Notice) -> None:
+        with self._lock:
+            self._missing[notice.id] -= 1
+            if self._missing[notice.id]:
+                return
+            del self._missing[notice.id]
+        self._accepted.append((notice.id, time.time()))
+
+    def _report_failing(self, receiver: str, url: str, why: str) -> None:
+        self._report(receiver, url, f"{why}; it is tried again, and what is not accepted stays in the outbox")
+
+    def _report(self, receiver: str, url: str, what: str) -> None:
+        self._problems.append(Diagnostic("HW603", "warning", f"receiver {receiver!r} ({url}): {what}"))
+
+
+def validate(receivers: Mapping[str, Receiver]) -> list[Diagnostic]:
+    """The URLs that apprise can't use, each named by its receiver, its place and its masked form."""
+    found = []
+    for receiver in receivers.values():
+        for number, url in enumerate(receiver.urls, start=1):
+            service = Service(url, Pace())
+            problem = service.open()
+            if problem is not None:
+                message = f"receiver {receiver.name!r}: URL {number} ({service.name}): {problem}"
+                found.append(Diagnostic("HW601", "error", message, help=_URL_HELP))
+    return found
+
+
+_URL_HELP = "every service and the form of its URL: https://appriseit.com/services/"
+
+
+def _emptied(queue: deque[T]) -> list[T]:
+    taken = []
+    while queue:
+        taken.append(queue.popleft())
+    return taken

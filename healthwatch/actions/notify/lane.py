@@ -1,0 +1,132 @@
+"""One URL of a receiver: its line of notices and the daemon thread that empties it."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from healthwatch.actions.notify.line import Answer, Line, Pace, Waiting, admit, settle, take, wakes
+from healthwatch.actions.notify.service import Service
+from healthwatch.alerting.model import Notice
+
+PATIENCE = 3  # 429 answers in a row before a receiver counts as failing
+
+
+@dataclass(frozen=True, slots=True)
+class LaneState:
+    """What has become of one URL's notices; `failing` says why the last attempt failed, None where it did not."""
+
+    receiver: str
+    url: str  # masked
+    waiting: int
+    accepted: int
+    failed: int
+    dropped: int
+    failing: str | None
+
+
+class Lane:
+    """Its own thread for its own URL: a server that never answers holds up nobody else.
+
+    The thread is a daemon: whatever the server does, the process ends without it.
+    """
+
+    def __init__(
+        self,
+        receiver: str,
+        service: Service,
+        pace: Pace,
+        *,
+        on_accepted: Callable[[Notice], None],
+        on_failing: Callable[[str], None],
+    ) -> None:
+        self.receiver, self.service, self.pace = receiver, service, pace
+        self._on_accepted, self._on_failing = on_accepted, on_failing
+        self._line = Line()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._ends: float | None = None  # when the lane is to end, once it is
+        self._in_flight = False
+        self._failing: str | None = None
+        self._accepted = self._failed = self._dropped = 0
+
+    def put(self, notice: Notice) -> None:
+        """Queue a notice, at once: no attempt is waited for."""
+        with self._changed:
+            self._line, dropped = admit(self._line, notice, self.pace.backlog)
+            self._dropped += dropped is not None
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="healthwatch-notify", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def finish(self, timeout: float) -> None:
+        """No notice comes any more: what is left is tried now, up to the first failure or the end of the time."""
+        with self._changed:
+            self._ends = time.monotonic() + timeout
+            if self._line.failures and not self._line.busy:
+                self._line = replace(self._line, opens=0.0)
+            self._changed.notify()
+
+    def join(self, timeout: float) -> None:
+        if self._thread is not None:
+            self._thread.join(max(timeout, 0.0))
+
+    def state(self) -> LaneState:
+        with self._changed:
+            waiting = len(self._line.waiting) + self._in_flight
+            return LaneState(
+                self.receiver,
+                self.service.name,
+                waiting,
+                self._accepted,
+                self._failed,
+                self._dropped,
+                self._failing,
+            )
+
+    def _work(self) -> None:
+        while (entry := self._next()) is not None:
+            answer = self.service.send(entry.notice, entry.limit)
+            self._settle(entry, answer)
+
+    def _next(self) -> Waiting | None:
+        """The next notice, once it is due; None when the lane is to end."""
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                due = wakes(self._line)
+                if self._ends is not None and (due is None or max(due, now) >= self._ends):
+                    return None
+                entry, self._line = take(self._line, now)
+                if entry is not None:
+                    self._in_flight = True
+                    return entry
+                self._changed.wait(None if due is None else max(due - now, 0.0))
+
+    def _settle(self, entry: Waiting, answer: Answer) -> None:
+        with self._changed:
+            self._line = settle(self._line, entry, answer, time.monotonic(), random.random(), self.pace)
+            self._in_flight = False
+            self._accepted += answer.accepted
+            self._failed += not answer.accepted
+            if self._ends is not None and not answer.accepted:
+                self._ends = 0.0
+            news = self._news(answer)
+        if answer.accepted:
+            self._on_accepted(entry.notice)
+        if news:
+            self._on_failing(answer.why)
+
+    def _news(self, answer: Answer) -> bool:
+        """Whether this answer begins a failing spell: told once, until something is accepted again."""
+        if answer.accepted:
+            self._failing = None
+            return False
+        patient = answer.busy and self._line.failures < PATIENCE and self._ends is None
+        known = self._failing is not None
+        self._failing = self._failing if patient else answer.why
+        return not known and not patient

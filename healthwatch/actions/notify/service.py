@@ -1,0 +1,145 @@
+"""One apprise URL: the only place that knows apprise, and the only one that reveals a URL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from healthwatch.actions.notify.line import Answer, Pace
+from healthwatch.actions.notify.masking import mask_url, overheard
+from healthwatch.actions.notify.text import clean, escape_html, fit, length, plain
+from healthwatch.alerting.model import Notice
+from healthwatch.config import Secret
+
+_STATUS = re.compile(r"error=(\d{3})\b")
+_RETRY_AFTER = re.compile(r"retry after (\d+(?:\.\d+)?)", re.IGNORECASE)
+_TYPES = {"critical": "failure", "warning": "warning"}
+_TITLE_SEAM = 8  # characters by which apprise joins a title to the body where a service has no title
+
+
+class Service:
+    """A URL and the apprise plugin behind it, made on first use. Nothing here raises."""
+
+    def __init__(self, url: Secret, pace: Pace) -> None:
+        self._url = url
+        self._pace = pace
+        self._plugin: Any = None
+        self.name = mask_url(url.reveal())
+
+    def open(self) -> str | None:
+        """Make the plugin; what is wrong with the URL, None where nothing is."""
+        if self._plugin is not None:
+            return None
+        with overheard():
+            try:
+                import apprise
+            except ImportError as missing:
+                return f"apprise can't be imported ({type(missing).__name__}): pip install apprise"
+            try:
+                self._plugin = apprise.Apprise.instantiate(self._url.reveal())
+            except BaseException as raised:  # a plugin's own code; its text may hold the URL
+                return f"apprise can't read it ({type(raised).__name__})"
+        if self._plugin is None:
+            return _why_not(self._url.reveal())
+        _set_timeouts(self._plugin, self._url.reveal(), self._pace)
+        return None
+
+    def send(self, notice: Notice, limit: int | None = None) -> Answer:
+        """One attempt, which ends when the service answers or a socket times out."""
+        problem = self.open()
+        if problem is not None:
+            return Answer(accepted=False, why=problem)
+        with overheard() as heard:
+            try:
+                result = self._plugin.notify(**_message(self._plugin, notice, limit))
+            except BaseException as raised:  # whatever a plugin does must not end the thread
+                return Answer(accepted=False, why=f"{type(raised).__name__} in apprise")
+            return _answer(result, heard)
+
+
+def _why_not(url: str) -> str:
+    import apprise
+
+    scheme, separator, _ = url.partition("://")
+    if not separator:
+        return "it does not begin with a scheme, such as slack:// or mailto://"
+    if scheme.lower() not in apprise.NotificationManager().schemas():
+        return "apprise has no service of this scheme"
+    return "apprise can't use it: a part is missing or malformed, or the service needs a package"
+
+
+def _set_timeouts(plugin: Any, url: str, pace: Pace) -> None:
+    """A server that never answers ends an attempt, and a slow one is not asked twice; the URL's own cto and rto win."""
+    if not re.search(r"[?&]cto=", url):
+        plugin.socket_connect_timeout = max(plugin.socket_connect_timeout, pace.connect)
+    if not re.search(r"[?&]rto=", url):
+        plugin.socket_read_timeout = max(plugin.socket_read_timeout, pace.read)
+
+
+def _message(plugin: Any, notice: Notice, limit: int | None) -> dict[str, Any]:
+    """The arguments of the plugin's `notify`: in a format that it takes, within its limits."""
+    format_ = _format(plugin)
+    title = " ".join(clean(notice.title).split())
+    joined = plugin.title_maxlen <= 0 or getattr(plugin, "overflow_amalgamate_title", False)
+    title = title if joined else title[: plugin.title_maxlen]
+    budget = plugin.body_maxlen - getattr(plugin, "overflow_buffer", 0)
+    budget -= length(title) + _TITLE_SEAM if joined else 0
+    return {
+        "title": title,
+        "body": fit(
+            clean(notice.body),
+            min(budget, limit or budget),
+            convert=lambda text: _convert(text, format_),
+            size=lambda text: length(_in_dialect(plugin, text, format_)),
+        ),
+        "notify_type": "success" if notice.reason == "resolved" else _TYPES.get(notice.severity, "info"),
+        "body_format": format_,
+        "overflow": "truncate",
+    }
+
+
+def _format(plugin: Any) -> str:
+    """Markdown where the service takes it, else the format it has."""
+    # apprise 1 has no resolve_format: a plugin has one format
+    resolve = getattr(plugin, "resolve_format", None)
+    chosen = resolve("markdown") if resolve is not None else plugin.notify_format
+    return str(getattr(chosen, "value", chosen))
+
+
+def _in_dialect(plugin: Any, text: str, format_: str) -> str:
+    """The text as the plugin will rewrite it for its service, which makes it longer."""
+    rewrite = getattr(plugin, "dialect_convert", None)
+    return str(rewrite(text, format_)) if rewrite is not None else text
+
+
+def _convert(markdown: str, format_: str) -> str:
+    if format_ == "html":
+        from apprise.conversion import convert_between
+
+        return str(convert_between("markdown", "html", escape_html(markdown)))
+    return markdown if format_ == "markdown" else plain(markdown)
+
+
+def _answer(result: object, heard: Sequence[str]) -> Answer:
+    """What a plugin's result means; why it failed stands in apprise's log alone."""
+    # a bool or an object in apprise 2; True, False or None in apprise 1
+    if result is not None and bool(result):
+        return Answer(accepted=True)
+    text = "\n".join(heard)
+    status = _STATUS.search(text)
+    asked = _RETRY_AFTER.search(text)
+    return Answer(
+        accepted=False,
+        status=int(status[1]) if status else None,
+        why=_reason(int(status[1]) if status else None, text),
+        retry_after=float(asked[1]) if asked else 0.0,
+    )
+
+
+def _reason(status: int | None, heard: str) -> str:
+    if status is not None:
+        phrase = HTTPStatus(status).phrase if status in {known.value for known in HTTPStatus} else ""
+        return f"HTTP {status} {phrase}".rstrip()
+    return "no connection, or no answer in time" if "onnection error" in heard else "apprise could not send it"
