@@ -1,0 +1,175 @@
+"""The types of an expression, and what it must not call."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from healthwatch.promql import ast
+from healthwatch.promql.ast import Expr, Problem, Span, ValueType
+from healthwatch.promql.selectors import valid_label
+from healthwatch.promql.signatures import FUNCTIONS, Signature
+from healthwatch.promql.syntax import COMPARISONS, SET_OPERATORS
+
+_WORDS: dict[ValueType, str] = {
+    "scalar": "a number",
+    "string": "a string",
+    "vector": "a vector",
+    "matrix": "a range of samples",
+}
+_LEAVES: dict[type, ValueType] = {
+    ast.Number: "scalar",
+    ast.String: "string",
+    ast.VectorSelector: "vector",
+    ast.MatrixSelector: "matrix",
+}
+_LOOKS_AHEAD = frozenset(("start", "end", "range", "step"))
+_RENAMED = {"holt_winters": "double_exponential_smoothing"}
+
+
+def check(tree: Expr, *, rule: bool) -> list[Problem]:
+    """Every function, argument and operand that does not fit, in source order."""
+    checker = _Checker(rule=rule)
+    found = checker.type_of(tree)
+    if rule and found in ("matrix", "string"):
+        checker.report("HW105", f"a rule needs a vector or a number, this is {_WORDS[found]}", tree.span)
+    return sorted(checker.problems, key=lambda problem: problem.span)
+
+
+class _Checker:
+    def __init__(self, *, rule: bool) -> None:
+        self.rule = rule
+        self.problems: list[Problem] = []
+
+    def report(self, code: str, message: str, span: Span, help: str = "") -> None:  # noqa: A002
+        self.problems.append(Problem(code, message, span, help))
+
+    def type_of(self, node: Expr) -> ValueType | None:
+        """The node's type, everything below it checked; None where it can't be told."""
+        match node:
+            case ast.Subquery(expr=inner):
+                self.expect(inner, "vector", "a subquery")
+                return "matrix"
+            case ast.Paren(expr=inner):
+                return self.type_of(inner)
+            case ast.Unary(expr=inner):
+                return self._unary(inner)
+            case ast.Binary():
+                return self._binary(node)
+            case ast.Aggregate():
+                return self._aggregate(node)
+            case ast.Call():
+                return self._call(node)
+            case _:
+                return _LEAVES[type(node)]
+
+    def expect(self, node: Expr, wanted: ValueType, user: str) -> None:
+        found = self.type_of(node)
+        if found is not None and found != wanted:
+            help_ = _advice(found, wanted)
+            self.report("HW105", f"{user} takes {_WORDS[wanted]}, this is {_WORDS[found]}", node.span, help_)
+
+    def _unary(self, inner: Expr) -> ValueType | None:
+        found = self.type_of(inner)
+        if found in ("string", "matrix"):
+            self.report("HW105", f"a sign takes a number or a vector, this is {_WORDS[found]}", inner.span)
+            return None
+        return found
+
+    def _binary(self, node: ast.Binary) -> ValueType | None:
+        sides = [self._operand(node.op, side) for side in (node.left, node.right)]
+        if node.op in SET_OPERATORS:
+            for side, found in zip((node.left, node.right), sides, strict=True):
+                if found == "scalar":
+                    self.report("HW105", f'"{node.op}" joins vectors, this is a number', side.span)
+        if sides == ["scalar", "scalar"] and node.op in COMPARISONS and not node.bool_modifier:
+            help_ = f"write {node.op} bool"
+            self.report("HW115", "a comparison of two numbers needs bool", node.op_span, help_)
+        if node.matching and node.matching.labels and "scalar" in sides and node.op not in SET_OPERATORS:
+            self.report("HW115", f'"{node.op}" matches labels only between two vectors', node.op_span)
+        if None in sides:
+            return None
+        return "vector" if "vector" in sides else "scalar"
+
+    def _operand(self, op: str, side: Expr) -> ValueType | None:
+        found = self.type_of(side)
+        if found in ("string", "matrix"):
+            help_ = _advice(found, "vector")
+            self.report("HW105", f'"{op}" takes numbers and vectors, this is {_WORDS[found]}', side.span, help_)
+            return None
+        return found
+
+    def _aggregate(self, node: ast.Aggregate) -> ValueType:
+        if node.param is not None:
+            self.expect(node.param, "string" if node.op == "count_values" else "scalar", f"the parameter of {node.op}")
+            if node.op == "count_values":
+                self._label_name(node.param)
+        self.expect(node.expr, "vector", node.op)
+        return "vector"
+
+    def _label_name(self, node: Expr) -> None:
+        while isinstance(node, ast.Paren):
+            node = node.expr
+        if isinstance(node, ast.String) and not valid_label(node.value):
+            self.report("HW113", f"invalid label name {_go_quote(node.value)}", node.span)
+
+    def _call(self, node: ast.Call) -> ValueType | None:
+        signature = FUNCTIONS.get(node.function)
+        if signature is None:
+            self._unknown(node)
+            for arg in node.args:
+                self.type_of(arg)
+            return None
+        if self.rule and node.function in _LOOKS_AHEAD:
+            message = f"{node.function}() looks at the evaluated range, which a rule can't do"
+            self.report("HW108", message, node.name_span)
+        self._count(node, signature)
+        for position, arg in enumerate(node.args):
+            if signature.args and (signature.most is None or position < signature.most):
+                self.expect(arg, signature.type_of(position), node.function)
+            else:
+                self.type_of(arg)
+        if node.function in ("label_replace", "label_join") and len(node.args) > 1:
+            self._label_name(node.args[1])
+        return signature.result
+
+    def _unknown(self, node: ast.Call) -> None:
+        name = node.function
+        if name.startswith("histogram_") or name == "info":
+            what = "the function info" if name == "info" else f"{name} works on histograms, which are"
+            self.report("HW109", f"{what} {'is ' if name == 'info' else ''}not supported", node.name_span)
+            return
+        near = [_RENAMED[name]] if name in _RENAMED else get_close_matches(name.lower(), FUNCTIONS, 1)
+        help_ = f'did you mean "{near[0]}"?' if near else ""
+        self.report("HW103", f'no function is called "{name}"', node.name_span, help_)
+
+    def _count(self, node: ast.Call, signature: Signature) -> None:
+        given, least, most = len(node.args), signature.least, signature.most
+        if given < least:
+            takes, span = "at least ", node.name_span
+            wanted = _arguments(least)
+        elif most is not None and given > most:
+            takes, span = "at most ", (node.args[most].span[0], node.args[-1].span[1])
+            wanted = _arguments(most)
+        else:
+            return
+        message = f"{node.function} takes {'' if most == least else takes}{wanted}, not {given}"
+        self.report("HW104", message, span, signature.text)
+
+
+def _arguments(count: int) -> str:
+    return "no arguments" if count == 0 else "1 argument" if count == 1 else f"{count} arguments"
+
+
+def _advice(found: ValueType, wanted: ValueType) -> str:
+    advice: dict[tuple[ValueType, ValueType], str] = {
+        ("vector", "matrix"): "give it a window in steps: x[50], or a subquery: (...)[50:]",
+        ("matrix", "vector"): "leave out the window, or wrap it: avg_over_time(x[50])",
+        ("scalar", "vector"): "vector(...) makes a vector of a number",
+        ("vector", "scalar"): "scalar(...) makes a number of a vector with one series",
+    }
+    return advice.get((found, wanted), "")
+
+
+def _go_quote(text: str) -> str:
+    """As Go's %q: bytes that are not UTF-8 in hexadecimal."""
+    return '"' + "".join(f"\\x{ord(c) - 0xDC00:02x}" if "\udc80" <= c <= "\udcff" else c for c in text) + '"'

@@ -1,0 +1,85 @@
+"""Expressions: text in, a tree with spans or every problem out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from healthwatch.promql import ast
+from healthwatch.promql.ast import Expr, Problem
+from healthwatch.promql.check import check
+from healthwatch.promql.cursor import Cursor, SyntaxProblem
+from healthwatch.promql.second_opinion import refusal
+from healthwatch.promql.syntax import MAX_DEPTH, read_expression
+from healthwatch.promql.tokens import Params, tokenize
+
+CODES = {
+    "HW101": "syntax error",
+    "HW102": "not a token",
+    "HW103": "unknown function",
+    "HW104": "wrong number of arguments",
+    "HW105": "wrong type",
+    "HW106": "duration with a unit in a rule",
+    "HW107": "undefined parameter",
+    "HW108": "looks ahead in a rule",
+    "HW109": "not supported",
+    "HW110": "illegal regular expression",
+    "HW111": "selector that selects everything",
+    "HW112": "metric named twice",
+    "HW113": "invalid name",
+    "HW114": "impossible duration",
+    "HW115": "modifier that the operator does not take",
+    "HW116": "nested too deeply",
+    "HW117": "refused by promql-parser",
+    "HW118": "modifier in the wrong place",
+}
+"""Every code of an expression's problem, and its title."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A text that holds one expression, and its tree."""
+
+    text: str
+    tree: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """Either an expression or problems, in source order."""
+
+    expression: Expression | None
+    problems: tuple[Problem, ...]
+
+
+def parse(text: str, params: Params | None = None, *, rule: bool = True) -> Parsed:
+    """Read an expression; never raises. `$name` outside strings stands for `params[name]`.
+
+    A duration without a unit counts steps; one with a unit is Prometheus' (1 s = 1 step). `rule` refuses units and
+    whatever looks ahead: `@`, negative offsets, start(), end(), range(), step().
+    """
+    lexed = tokenize(text, params)
+    if lexed.problems:
+        return Parsed(None, lexed.problems)
+    cursor = Cursor(lexed.tokens, rule=rule)
+    try:
+        tree = read_expression(cursor)
+    except SyntaxProblem as stop:
+        return _refused([*cursor.problems, stop.problem])
+    if _height(tree) > MAX_DEPTH:
+        return _refused([Problem("HW116", f"this nests more than {MAX_DEPTH} levels deep", tree.span)])
+    problems = [*cursor.problems, *check(tree, rule=rule)] or refusal(lexed.tokens)
+    return _refused(problems) if problems else Parsed(Expression(text, tree), ())
+
+
+def _refused(problems: Iterable[Problem]) -> Parsed:
+    return Parsed(None, tuple(sorted(problems, key=lambda problem: problem.span)))
+
+
+def _height(tree: Expr) -> int:
+    """Levels of the tree, without recursion."""
+    level, height = [tree], 0
+    while level:
+        level = [child for node in level for child in ast.children(node)]
+        height += 1
+    return height

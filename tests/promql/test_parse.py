@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import pytest
+
+from healthwatch.promql import ast
+from healthwatch.promql.parse import CODES, parse
+
+STEP = 1_000_000
+
+
+def tree(text: str, *, rule: bool = False, **params: float | str) -> ast.Expr:
+    parsed = parse(text, params, rule=rule)
+    assert parsed.expression is not None, parsed.problems
+    return parsed.expression.tree
+
+
+def problems(text: str, *, rule: bool = False) -> list[tuple[str, str]]:
+    """Each problem's code and the text under its span."""
+    parsed = parse(text, rule=rule)
+    assert parsed.expression is None
+    assert all(problem.code in CODES for problem in parsed.problems)
+    return [(problem.code, text[problem.span[0] : problem.span[1]]) for problem in parsed.problems]
+
+
+def shape(node: ast.Expr) -> str:
+    """The tree with every operand in brackets."""
+    match node:
+        case ast.Number(value=value):
+            return f"{value:g}"
+        case ast.VectorSelector(metric=metric):
+            return metric or "{}"
+        case ast.Unary(expr=inner):
+            return f"-[{shape(inner)}]"
+        case ast.Binary(op=op, left=left, right=right):
+            return f"[{shape(left)} {op} {shape(right)}]"
+        case ast.Paren(expr=inner):
+            return f"({shape(inner)})"
+        case _:
+            return type(node).__name__
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a + b * c ^ d", "[a + [b * [c ^ d]]]"),
+        ("a - b - c", "[[a - b] - c]"),
+        ("a ^ b ^ c", "[a ^ [b ^ c]]"),
+        ("-a ^ b", "-[[a ^ b]]"),
+        ("-a * b", "[-[a] * b]"),
+        ("2 ^ -1 * 3", "[[2 ^ -1] * 3]"),
+        ("a or b and c unless d", "[a or [[b and c] unless d]]"),
+        ("a > b == c", "[[a > b] == c]"),
+        ("a + b > c % d", "[[a + b] > [c % d]]"),
+        ("a atan2 b / c", "[[a atan2 b] / c]"),
+        ("+a - +1", "[a - 1]"),
+        ("--a", "-[-[a]]"),
+        ("(a + b) * c", "[([a + b]) * c]"),
+        ("a AND b", "[a and b]"),
+        ("and and or", "[and and or]"),
+    ],
+)
+def test_precedence(text: str, expected: str) -> None:
+    assert shape(tree(text)) == expected
+
+
+def test_spans_stand_under_the_text_that_a_node_is() -> None:
+    text = "max by (layer) ( finite_share{a='b'} * rate(x[50] offset 3) ) > bool  2"
+    found = {type(node).__name__: text[node.span[0] : node.span[1]] for node in ast.walk(tree(text))}
+    assert found["MatrixSelector"] == "x[50] offset 3"
+    assert found["Call"] == "rate(x[50] offset 3)"
+    assert found["Aggregate"] == "max by (layer) ( finite_share{a='b'} * rate(x[50] offset 3) )"
+    assert found["Number"] == "2"
+    selector = next(node for node in ast.walk(tree(text)) if isinstance(node, ast.VectorSelector))
+    assert [text[m.span[0] : m.span[1]] for m in selector.matchers] == ["a='b'"]
+    outermost = tree(text)
+    assert isinstance(outermost, ast.Binary)
+    assert text[outermost.op_span[0] : outermost.op_span[1]] == ">"
+    assert outermost.bool_modifier
+
+
+def test_windows_offsets_and_at_are_ticks() -> None:
+    assert tree("x[50]") == ast.MatrixSelector(ast.VectorSelector("x", (), 0, None, (0, 1)), 50 * STEP, (0, 5))
+    matrix = tree("x[1m30s] @ 2.5 offset -1h")
+    assert isinstance(matrix, ast.MatrixSelector)
+    assert matrix.window == 90 * STEP
+    assert matrix.selector.offset == -3600 * STEP
+    assert matrix.selector.at == ast.At(2_500_000, None)
+    subquery = tree("(x)[100:5] @ end() offset 7")
+    assert isinstance(subquery, ast.Subquery)
+    assert (subquery.window, subquery.step, subquery.offset) == (100 * STEP, 5 * STEP, 7 * STEP)
+    assert subquery.at == ast.At(None, "end")
+    open_step = tree("x[100:]")
+    assert isinstance(open_step, ast.Subquery)
+    assert open_step.step is None
+
+
+def test_at_before_the_first_step_is_kept() -> None:
+    selector = tree("x @ -5")
+    assert isinstance(selector, ast.VectorSelector)
+    assert selector.at == ast.At(-5 * STEP, None)
+
+
+def test_matchers_and_names() -> None:
+    selector = tree('x{a="1",b!=\'2\',c=~`3.*`,"d e"!~"4",}')
+    assert isinstance(selector, ast.VectorSelector)
+    assert [(m.name, m.op, m.value) for m in selector.matchers] == [
+        ("a", "=", "1"),
+        ("b", "!=", "2"),
+        ("c", "=~", "3.*"),
+        ("d e", "!~", "4"),
+    ]
+    quoted = tree('{"loss ratio", a="1"}')
+    assert isinstance(quoted, ast.VectorSelector)
+    assert (quoted.metric, len(quoted.matchers)) == ("loss ratio", 1)
+
+
+def test_joining() -> None:
+    joined = tree("a / on (layer, rank) group_left (device) b")
+    assert isinstance(joined, ast.Binary)
+    assert joined.matching == ast.Matching(True, ("layer", "rank"), "left", ("device",))
+    ignoring = tree("a > ignoring () b")
+    assert isinstance(ignoring, ast.Binary)
+    assert ignoring.matching == ast.Matching(False, (), None, ())
+
+
+def test_grouping_may_stand_on_either_side() -> None:
+    for text in ("sum without (rank) (x)", "SUM(x) without (rank)"):
+        found = tree(text)
+        assert isinstance(found, ast.Aggregate)
+        assert (found.op, found.labels, found.without) == ("sum", ("rank",), True)
+    top = tree("topk by (layer) (3, x)")
+    assert isinstance(top, ast.Aggregate)
+    assert isinstance(top.param, ast.Number)
+
+
+def test_params_stand_for_values() -> None:
+    text = "spike_ratio(x{split=$which}[$window], $least) > $ratio ^ 2"
+    found = tree(text, rule=True, which="val", window=50, least=3, ratio=-8)
+    matrix = next(node for node in ast.walk(found) if isinstance(node, ast.MatrixSelector))
+    assert matrix.window == 50 * STEP
+    assert matrix.selector.matchers[0].value == "val"
+    assert isinstance(found, ast.Binary)
+    assert shape(found.right) == "[-8 ^ 2]"
+    assert text[found.right.span[0] : found.right.span[1]] == "$ratio ^ 2"
+
+
+def test_our_own_functions_are_known() -> None:
+    tree("vector(stalled_seconds()) > 600", rule=True)
+    tree("ema_ratio(x[50]) > 2 and zscore(x[128], 16) > 6 and robust_zscore(x[128]) > 6", rule=True)
+    tree("growth(x[500]) >= 2 and deriv(finite(x[500])) > 0 and ema(x[8]) > 1", rule=True)
+    tree("count without (expert) (nonfinite(x)) > 0", rule=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "under"),
+    [
+        ("foo bar", "bar"),
+        ("foo +", ""),
+        ("sum(foo", ""),
+        ("sum by (a) foo", "foo"),
+        ("foo{a}", "}"),
+        ("foo{a=b}", "b"),
+        ("foo{,}", ","),
+        ("foo{a='b' or c='d'}", "or"),
+        ("x[a:]]", "a"),
+        ("x[-5]", "-"),
+        ("a on (b) c", "on"),
+        ("a + on b", "b"),
+        ("a + + ", ""),
+        ("(a", ""),
+        ("a))", ")"),
+        ("abs(x,)", ")"),
+        ("x offset", ""),
+        ("x @ foo", "foo"),
+        ("a = b", "="),
+        ("", ""),
+        ("  # nothing", ""),
+        ("1 2", "2"),
+        ("bool", "bool"),
+    ],
+)
+def test_a_syntax_error_stands_at_the_first_token_that_can_not_follow(text: str, under: str) -> None:
+    ((code, found),) = problems(text)
+    assert (code, found) == ("HW109" if text == "x[a:]]" else "HW101", under)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("robust_zscor(x[5]) > 1", [("HW103", "robust_zscor")]),
+        ("abs(1)", [("HW105", "1")]),
+        ("rate(x)", [("HW105", "x")]),
+        ("abs(x[5])", [("HW105", "x[5]")]),
+        ("abs()", [("HW104", "abs")]),
+        ("abs(x, y, z)", [("HW104", "y, z")]),
+        ("label_join(x, 'a')", [("HW104", "label_join")]),
+        ("time(1)", [("HW104", "1")]),
+        ("topk(x)", [("HW104", "topk")]),
+        ("sum(1, x)", [("HW104", "sum")]),
+        ("topk(x, x)", [("HW105", "x")]),
+        ("count_values(1, x)", [("HW105", "1")]),
+        ("sum(x[5])", [("HW105", "x[5]")]),
+        ("x + 'a'", [("HW105", "'a'")]),
+        ("x and 1", [("HW105", "1")]),
+        ("1 > 2", [("HW115", ">")]),
+        ("x + bool y", [("HW115", "bool")]),
+        ("x or on (a) group_left () y", [("HW115", "group_left")]),
+        ("x + on (a) group_left (a) y", [("HW115", "a")]),
+        ("x + on (a) 1", [("HW115", "+")]),
+        ("-x[5]", [("HW105", "x[5]")]),
+        ("x{a=~'('}", [("HW110", "'('")]),
+        ("{}", [("HW111", "{}")]),
+        ("{a='', b=~'.*', c!='x'}", [("HW111", "{a='', b=~'.*', c!='x'}")]),
+        ("x{__name__='y'}", [("HW112", "__name__='y'")]),
+        ("{'x', 'y'}", [("HW112", "'y'")]),
+        (r'count_values("a\xc5z", x)', [("HW113", r'"a\xc5z"')]),
+        ("label_replace(x, '', 'a', 'b', 'c')", [("HW113", "''")]),
+        ("sum by (a:b) (x)", [("HW113", "a:b")]),
+        ("x[0]", [("HW114", "0")]),
+        ("x[5:0s]", [("HW114", "0s")]),
+        ("x offset 1e30", [("HW114", "1e30")]),
+        ("x offset 1 offset 2", [("HW118", "offset")]),
+        ("x @ 1 @ 2", [("HW118", "@")]),
+        ("x offset 1 [5]", [("HW118", "[")]),
+        ("(x)[5]", [("HW118", "[5]")]),
+        ("abs(x) offset 5", [("HW118", "offset")]),
+        ("histogram_quantile(0.9, x)", [("HW109", "histogram_quantile")]),
+        ("histogram_nonsense(x)", [("HW109", "histogram_nonsense")]),
+        ("info(x)", [("HW109", "info")]),
+        ("x[5] anchored", [("HW109", "anchored")]),
+        ("a + fill(0) b", [("HW109", "fill")]),
+        ("x[5m+1m]", [("HW109", "+")]),
+        ("x offset (5)", [("HW109", "(")]),
+        ("bogus(x) + rate(y) + abs(1)", [("HW103", "bogus"), ("HW105", "y"), ("HW105", "1")]),
+    ],
+)
+def test_what_is_wrong_is_told_under_its_token(text: str, expected: list[tuple[str, str]]) -> None:
+    assert problems(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("avg_over_time(x[5m]) > 1", [("HW106", "5m")]),
+        ("x offset 10s > 2m", [("HW106", "10s"), ("HW106", "2m")]),
+        ("x @ 5", [("HW108", "@ 5")]),
+        ("x @ start()", [("HW108", "@ start()")]),
+        ("x offset -5", [("HW108", "-5")]),
+        ("x > start() + end() + range() + step()", [("HW108", name) for name in ("start", "end", "range", "step")]),
+        ("x[5]", [("HW105", "x[5]")]),
+        ("'text'", [("HW105", "'text'")]),
+        ("x[5m] offset -1", [("HW105", "x[5m] offset -1"), ("HW106", "5m"), ("HW108", "-1")]),
+    ],
+)
+def test_rules_refuse_units_and_looking_ahead(text: str, expected: list[tuple[str, str]]) -> None:
+    assert problems(text, rule=True) == expected
+    assert parse(text, rule=False).expression is not None
+
+
+def test_help_says_what_to_write() -> None:
+    def advice(text: str) -> str:
+        return parse(text).problems[0].help
+
+    assert advice("robust_zscor(x[5])") == 'did you mean "robust_zscore"?'
+    assert advice("holt_winters(x[5], 1, 1)") == 'did you mean "double_exponential_smoothing"?'
+    assert advice("abs(x[5m])") == "leave out the window, or wrap it: avg_over_time(x[50])"
+    assert parse("abs(x[5m])").problems[1].help == "write 300 for 300 steps"
+    assert advice("abs()") == "abs(vector)"
+
+
+def test_metrics_may_be_called_like_keywords() -> None:
+    for name in ("sum", "by", "offset", "start", "end", "and", "anchored", "fill", "abs", "without"):
+        assert shape(tree(f"{name} + 1")) == f"[{name} + 1]"
+
+
+@pytest.mark.parametrize("text", ["(" * 5000, "-" * 5000 + "1", "(" * 5000 + "1" + ")" * 5000, "x[1:]" + "[1:]" * 5000])
+def test_deep_nesting_is_refused(text: str) -> None:
+    assert [problem.code for problem in parse(text).problems] == ["HW116"]
+
+
+def test_a_long_chain_is_refused() -> None:
+    assert [problem.code for problem in parse(" + ".join("x" * 3000)).problems] == ["HW116"]
+    assert parse(" + ".join("x" * 90)).expression is not None
