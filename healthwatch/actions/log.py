@@ -44,7 +44,7 @@ def _worst(incident: Incident) -> str:
     if not incident.firing:
         return "no series"
     worst = incident.firing[0]
-    more = f" and {len(incident.firing) - 1} more" if incident.firing[1:] else ""
+    more = f" and {incident.count - 1} more" if incident.count > 1 else ""
     return f"{series_text(worst.labels)} = {number_text(worst.value)}{more}"
 
 

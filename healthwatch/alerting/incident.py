@@ -3,41 +3,47 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from healthwatch.alerting.model import Alert, Ending, Incident, LabelSet, Now, Sample, Transition
+import numpy as np
+
+from healthwatch.alerting.ledger import Ledger, Rows
+from healthwatch.alerting.model import Ending, Incident, Now, Sample, Transition
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What an incident takes from its rule; `worst` tells which values are worst."""
+    """What an incident takes from its rule: `worst` tells which values are worst, `limit` how many series it lists."""
 
     rule: str
     severity: str
     shadow: bool = False
     worst: Literal["highest", "lowest"] = "highest"
+    limit: int = 10
 
 
 def update(
-    incident: Incident | None,
-    subject: Subject,
-    transitions: Sequence[Transition],
-    firing: Mapping[LabelSet, Alert],
-    now: Now,
+    incident: Incident | None, subject: Subject, transitions: Sequence[Transition], ledger: Ledger, now: Now
 ) -> Incident | None:
     """The rule's incident after a step: None where there is none, ended where the last alert has ended."""
-    fired = sum(transition.reason == "fired" for transition in transitions)
+    firing = ledger.firing()
     if incident is None:
-        return _open(subject, firing, now) if firing else None
-    if not firing:
+        return _open(subject, ledger, firing, now) if len(firing) else None
+    if not len(firing):
         return replace(incident, ended=now, ending=_ending(transitions))
-    return replace(incident, firing=samples(firing, subject), joined=incident.joined + fired)
+    fired = sum(transition.reason == "fired" for transition in transitions)
+    return replace(
+        incident,
+        firing=worst_alerts(ledger, firing, subject),
+        count=len(firing),
+        joined=incident.joined + fired,
+    )
 
 
-def _open(subject: Subject, firing: Mapping[LabelSet, Alert], now: Now) -> Incident:
-    first = min(firing.values(), key=_order)
+def _open(subject: Subject, ledger: Ledger, firing: Rows, now: Now) -> Incident:
+    first = ledger.first(firing)
     assert first.since is not None
     return Incident(
         id=f"{subject.rule}@{now.step}" + (f"#{now.attempt}" if now.attempt > 1 else ""),
@@ -46,15 +52,11 @@ def _open(subject: Subject, firing: Mapping[LabelSet, Alert], now: Now) -> Incid
         opened=now,
         since=first.since,
         micro_step=first.micro_step,
-        firing=samples(firing, subject),
+        firing=worst_alerts(ledger, firing, subject),
+        count=len(firing),
         joined=len(firing),
         shadow=subject.shadow,
     )
-
-
-def _order(alert: Alert) -> tuple[int, int]:
-    assert alert.since is not None
-    return alert.since.step, alert.micro_step or 0
 
 
 def _ending(transitions: Sequence[Transition]) -> Ending:
@@ -62,15 +64,22 @@ def _ending(transitions: Sequence[Transition]) -> Ending:
     return "resolved" if "resolved" in ends else "expired"
 
 
-def samples(firing: Mapping[LabelSet, Alert], subject: Subject) -> tuple[Sample, ...]:
-    """The firing alerts, worst value first; NaN is worse than any number."""
-    return worst_first([Sample(labels, alert.value) for labels, alert in firing.items()], subject)
+def worst_alerts(ledger: Ledger, firing: Rows, subject: Subject) -> tuple[Sample, ...]:
+    """The firing alerts with the worst values, as many as the rule lists."""
+    values = ledger.values(firing)
+    if len(firing) > subject.limit:
+        badness = np.where(np.isnan(values), np.inf, values if subject.worst == "highest" else -values)
+        chosen = np.argpartition(-badness, subject.limit - 1)[: subject.limit]
+        firing, values = firing[chosen], values[chosen]
+    found = [Sample(ledger.labels[row], float(value)) for row, value in zip(firing, values, strict=True)]
+    return worst_first(found, subject)
 
 
 def worst_first(found: Sequence[Sample], subject: Subject) -> tuple[Sample, ...]:
+    """Sorted from the worst value on; NaN is worse than any number."""
     sign = -1.0 if subject.worst == "highest" else 1.0
 
-    def badness(sample: Sample) -> tuple[float, LabelSet]:
+    def badness(sample: Sample) -> tuple[float, object]:
         return (-math.inf if math.isnan(sample.value) else sign * sample.value), sample.labels
 
     return tuple(sorted(found, key=badness))

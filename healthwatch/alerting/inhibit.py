@@ -5,19 +5,20 @@ Two alerts belong together if all labels that both results carry are equal; `__n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+import numpy as np
+
 from healthwatch.alerting.book import Book
-from healthwatch.alerting.model import Alert, Incident, LabelSet, Now
+from healthwatch.alerting.ledger import Ledger, Rows
+from healthwatch.alerting.model import Incident, LabelSet, Now
 
 
-def inhibited(labels: LabelSet, sources: Iterable[LabelSet]) -> bool:
-    """Whether one of the firing `sources` holds back an alert with these labels."""
+def belong(labels: LabelSet, others: Iterable[LabelSet]) -> bool:
+    """Whether one of `others` agrees with these labels wherever both have a value."""
     mine = dict(labels)
-    return any(
-        all(mine.get(name, value) == value for name, value in source if name != "__name__") for source in sources
-    )
+    return any(all(mine.get(name, value) == value for name, value in other if name != "__name__") for other in others)
 
 
 def mark(incident: Incident, inhibited_by: Collection[str], book: Book, shadows: Collection[str], now: Now) -> Incident:
@@ -27,17 +28,21 @@ def mark(incident: Incident, inhibited_by: Collection[str], book: Book, shadows:
     """
     if not incident.active or not inhibited_by:
         return incident
-    sources = {labels for rule in inhibited_by if rule not in shadows for labels in book.page(rule).firing()}
-    free = _free(book.page(incident.rule).firing(), sources)
-    held = not any(_breached(alert, now) for alert in free.values()) if incident.inhibited else not free
+    sources = {labels for rule in inhibited_by if rule not in shadows for labels in _firing(book.page(rule).ledger)}
+    ledger = book.page(incident.rule).ledger
+    free = _free(ledger, sources)
+    held = not ledger.breached(free, now).any() if incident.inhibited else not len(free)
     return replace(incident, inhibited=held)
 
 
-def _breached(alert: Alert, now: Now) -> bool:
-    return alert.last_verdict == now and alert.cleared is None
+def _firing(ledger: Ledger) -> list[LabelSet]:
+    return [ledger.labels[row] for row in ledger.firing()]
 
 
-def _free(firing: Mapping[LabelSet, Alert], sources: Collection[LabelSet]) -> dict[LabelSet, Alert]:
+def _free(ledger: Ledger, sources: Collection[LabelSet]) -> Rows:
+    firing = ledger.firing()
     if not sources:
-        return dict(firing)
-    return {labels: alert for labels, alert in firing.items() if not inhibited(labels, sources)}
+        return firing
+    if any(all(name == "__name__" for name, _ in source) for source in sources):
+        return firing[:0]
+    return firing[np.array([not belong(ledger.labels[row], sources) for row in firing], bool)]

@@ -102,7 +102,8 @@ class Incident:
     opened: Now  # the step at which the first alert fired
     since: Now  # that alert's first breach
     micro_step: int | None
-    firing: tuple[Sample, ...]  # worst first; the last ones that fired once it has ended
+    firing: tuple[Sample, ...]  # the worst ones, worst first; those that fired last once it has ended
+    count: int  # how many alerts fire; the last count once it has ended
     joined: int  # how many alerts have fired in it so far
     ended: Now | None = None
     ending: Ending | None = None

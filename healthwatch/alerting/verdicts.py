@@ -1,63 +1,80 @@
-"""From the vectors of a step's ticks to one observation a label set.
+"""From the vectors of a step's ticks to one verdict a label set.
 
 Breach if any tick breached, else clear if any was clear, else no data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from healthwatch.alerting.model import LabelSet, Observation, Verdict
 from healthwatch.promql import Vector
 
-NO_DATA = Observation(Verdict.NO_DATA)
-CLEAR = Observation(Verdict.CLEAR)
+MicroStep = Callable[[int], int | None]
 
 
-@dataclass(slots=True)
-class Positions:
-    """Where a label set stands in a vector; rebuilt only when the set of series has changed."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A rule's verdicts on all its label sets at one step: `breach` and `known` by position."""
 
-    labels: Sequence[LabelSet] = ()
-    index: Mapping[LabelSet, int] = field(default_factory=dict)
+    labels: Sequence[LabelSet]
+    breach: NDArray[np.bool_]
+    known: NDArray[np.bool_]
+    ticks: tuple[tuple[int, Vector], ...]  # earliest first, all with the same labels
+    micro_step: MicroStep  # names a tick as people count it; None at a step's end
+    kept_up: tuple[int, ...] = ()  # positions whose firing alert the rule's `until` keeps up though they are clear
 
-    def of(self, vector: Vector) -> Mapping[LabelSet, int]:
-        if self.labels is not vector.labels:
-            self.labels = vector.labels
-            self.index = {labels: position for position, labels in enumerate(vector.labels)}
-        return self.index
+    def values(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+        """The values at the first tick that breached, for positions that breach."""
+        found = np.empty(len(positions))
+        for _, vector in reversed(self.ticks):
+            kept = vector.kept[positions]
+            found[kept] = vector.values[positions[kept]]
+        return found
 
-
-def observe(
-    ticks: Sequence[tuple[int, Vector]],
-    live: Collection[LabelSet],
-    positions: Positions,
-    micro_step: Callable[[int], int | None],
-) -> dict[LabelSet, Observation]:
-    """The observations of a step that matter: every breach, and whatever is known of the alerts that live.
-
-    `ticks` holds (tick, vector), earliest first; `micro_step` names a tick as people count it, None at a step's end.
-    """
-    seen: dict[LabelSet, Observation] = {}
-    for tick, vector in ticks:
-        breaching = np.flatnonzero(vector.kept)
-        number = micro_step(tick) if len(breaching) else None
-        for position in breaching:
-            labels = vector.labels[position]
-            if labels not in seen:
-                seen[labels] = Observation(Verdict.BREACH, float(vector.values[position]), number)
-    for labels in live:
-        if labels not in seen:
-            seen[labels] = CLEAR if _known(labels, ticks, positions) else NO_DATA
-    return seen
+    def observation(self, position: int) -> Observation:
+        for tick, vector in self.ticks:
+            if vector.kept[position]:
+                return Observation(Verdict.BREACH, float(vector.values[position]), self.micro_step(tick))
+        return Observation(Verdict.CLEAR if self.known[position] else Verdict.NO_DATA)
 
 
-def _known(labels: LabelSet, ticks: Sequence[tuple[int, Vector]], positions: Positions) -> bool:
-    for _, vector in ticks:
-        position = positions.of(vector).get(labels)
-        if position is not None and vector.known[position]:
-            return True
-    return False
+def fold(ticks: Sequence[tuple[int, Vector]], labels: Sequence[LabelSet], micro_step: MicroStep) -> Seen:
+    """The verdicts of a step. Without a tick at which the rule was due, nothing is known of `labels`."""
+    if not ticks:
+        nothing = np.zeros(len(labels), bool)
+        return Seen(labels, nothing, nothing, (), micro_step)
+    vectors = _alike([vector for _, vector in ticks])
+    return Seen(
+        vectors[0].labels,
+        _any([vector.kept for vector in vectors]),
+        _any([vector.known for vector in vectors]),
+        tuple((tick, vector) for (tick, _), vector in zip(ticks, vectors, strict=True)),
+        micro_step,
+    )
+
+
+def _any(masks: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    return masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
+
+
+def _alike(vectors: Sequence[Vector]) -> Sequence[Vector]:
+    """The vectors of a step on one list of label sets; it differs between ticks only when a series is new."""
+    first = vectors[0].labels
+    if all(vector.labels is first for vector in vectors):
+        return vectors
+    labels = list(dict.fromkeys(each for vector in reversed(vectors) for each in vector.labels))
+    return [_spread(vector, labels) for vector in vectors]
+
+
+def _spread(vector: Vector, labels: Sequence[LabelSet]) -> Vector:
+    places = {each: place for place, each in enumerate(labels)}
+    target = np.array([places[each] for each in vector.labels], dtype=np.intp)
+    values = np.full(len(labels), np.nan)
+    kept, known = np.zeros(len(labels), bool), np.zeros(len(labels), bool)
+    values[target], kept[target], known[target] = vector.values, vector.kept, vector.known
+    return Vector(labels, values, kept, known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
@@ -13,18 +13,11 @@ import numpy as np
 
 from healthwatch.alerting.book import Book
 from healthwatch.alerting.incident import Subject, worst_first
-from healthwatch.alerting.inhibit import inhibited as agrees
+from healthwatch.alerting.inhibit import belong
+from healthwatch.alerting.ledger import Ledger
 from healthwatch.alerting.lifecycle import Timing
-from healthwatch.alerting.model import (
-    Incident,
-    LabelSet,
-    Now,
-    Observation,
-    Sample,
-    Transition,
-    Verdict,
-)
-from healthwatch.alerting.verdicts import NO_DATA, Positions, observe
+from healthwatch.alerting.model import Incident, LabelSet, Now, Sample, Transition
+from healthwatch.alerting.verdicts import Seen, fold
 from healthwatch.promql import Program, Query, Vector, ast
 from healthwatch.rulefile import Rule
 from healthwatch.stream import Frame, tick_of
@@ -53,7 +46,6 @@ class Watch:
     detail: Query | None
     timing: Timing
     metrics: frozenset[str] | None  # None: a selector without a metric name
-    positions: Positions = field(default_factory=Positions)
     rows: deque[int] = field(default_factory=lambda: deque(maxlen=9))
     silent: bool = True
     first_step: int | None = None
@@ -63,7 +55,7 @@ class Watch:
         """Compile a rule's expressions into the program."""
         return cls(
             rule,
-            Subject(rule.name, rule.severity, rule.mode == "shadow", worst(rule.expression.tree)),
+            Subject(rule.name, rule.severity, rule.mode == "shadow", worst(rule.expression.tree), rule.limit),
             program.add(rule.expression, rule.lookback),
             None if rule.until is None else program.add(rule.until, rule.lookback),
             None if rule.detail is None else program.add(rule.detail, rule.lookback),
@@ -77,24 +69,24 @@ class Watch:
         """Evaluate the rule at every tick of the frame at which it is due, and move its alerts by one step."""
         if now.step <= self.rule.warmup or attempt_step <= self.rule.settle:
             return []
-        live = book.page(self.rule.name).alerts
+        ledger = book.page(self.rule.name).ledger
         try:
-            seen = self._observe(frame, live, book)
+            seen = self._observe(frame, ledger)
             self._note_silence(now, problems)
         except Exception as error:
             problems.append(Problem(self.rule.name, "failed", f"{type(error).__name__}: {error}"))
-            seen = dict.fromkeys(live, NO_DATA)
-        return book.advance(self.rule.name, seen, now, self._patience() if live else self.timing)
+            seen = fold((), ledger.result, _no_micro_step)
+        return ledger.advance(self.rule.name, seen, now, self._patience() if len(ledger) else self.timing)
 
-    def _observe(self, frame: Frame, live: Collection[LabelSet], book: Book) -> dict[LabelSet, Observation]:
+    def _observe(self, frame: Frame, ledger: Ledger) -> Seen:
         due = self.query.due(frame)
         ticks = [(tick, self.query.evaluate(tick)) for tick in due]
         if due:
             self.rows.append(frame.step)
         if self.silent:
             self.silent = not any(vector.known.any() for _, vector in ticks)
-        seen = observe(ticks, live, self.positions, self._micro_steps(frame))
-        return seen if self.until is None or not live else self._hold(seen, self.until, frame, book)
+        seen = fold(ticks, ledger.result, self._micro_steps(frame))
+        return seen if self.until is None or not len(ledger) else self._hold(seen, self.until, frame, ledger)
 
     def _micro_steps(self, frame: Frame) -> Callable[[int], int | None]:
         """Which micro-step (from 1) a tick of the frame is, as far as this rule's metrics go."""
@@ -108,16 +100,14 @@ class Watch:
 
         return micro_step
 
-    def _hold(
-        self, seen: dict[LabelSet, Observation], until: Query, frame: Frame, book: Book
-    ) -> dict[LabelSet, Observation]:
+    def _hold(self, seen: Seen, until: Query, frame: Frame, ledger: Ledger) -> Seen:
         """Let the rule's `until` speak for firing alerts that have become clear (R15)."""
         vector = until.evaluate(tick_of(frame.step))
         holding = {_nameless(vector.labels[position]) for position in np.flatnonzero(vector.kept)}
-        for labels, alert in book.page(self.rule.name).firing().items():
-            if seen[labels].verdict is Verdict.CLEAR and holding & {_nameless(labels), ()}:
-                seen[labels] = Observation(Verdict.BREACH, alert.value, alert.micro_step)
-        return seen
+        places = {labels: place for place, labels in enumerate(seen.labels)}
+        firing = [ledger.labels[row] for row in ledger.firing()]
+        kept_up = [places[labels] for labels in firing if labels in places and holding & {_nameless(labels), ()}]
+        return replace(seen, kept_up=tuple(kept_up))
 
     def _note_silence(self, now: Now, problems: list[Problem]) -> None:
         if self.first_step is None:
@@ -142,7 +132,7 @@ class Watch:
             return ()
         vector = self.detail.evaluate(tick_of(now.step))
         alerts = [sample.labels for sample in incident.firing]
-        found = [sample for sample in kept(vector) if agrees(sample.labels, alerts)]
+        found = [sample for sample in kept(vector) if belong(sample.labels, alerts)]
         return worst_first(found, self.subject)[:MOST_DETAILS]
 
 
@@ -162,6 +152,10 @@ def worst(tree: ast.Expr) -> Literal["highest", "lowest"]:
             return worst(left)
         case _:
             return "highest"
+
+
+def _no_micro_step(_: int) -> None:
+    return None
 
 
 def _metrics(tree: ast.Expr) -> frozenset[str] | None:

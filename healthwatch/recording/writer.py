@@ -146,7 +146,7 @@ class Recording:
         """Only what tells one state of an incident from another is worth a row; its values move at every step."""
         state = (
             *(incident.severity, incident.joined, incident.ended, incident.ending),
-            *(incident.inhibited, len(incident.firing), bool(incident.details)),
+            *(incident.inhibited, incident.count, bool(incident.details)),
         )
         if self._shown.get(incident.id) == state:
             return False

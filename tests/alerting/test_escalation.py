@@ -39,6 +39,7 @@ def incident(rule: str, opened: int, severity: str = "critical", **changes) -> I
         since=at(opened),
         micro_step=None,
         firing=(Sample((), 9.0),),
+        count=1,
         joined=1,
     )
     return replace(made, **changes)
