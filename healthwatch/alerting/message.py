@@ -193,8 +193,8 @@ def _block(incident: Incident, context: Context, at_most: int | None) -> str:
         lines.append(f"- What to do: {_filled(annotations['action'], incident)}")
     if incident.id in context.captures:
         lines.append(_capture(context.captures[incident.id]))
-    lines += _listing("Worst" if incident.active else "Last", incident.firing, limit)
-    lines += _listing("In detail, worst", incident.details, limit)
+    lines += _listing("Worst" if incident.active else "Last", incident.firing, incident.count, limit)
+    lines += _listing("In detail, worst", incident.details, len(incident.details), limit)
     return "\n".join(lines)
 
 
@@ -242,13 +242,13 @@ def _capture(note: CaptureNote) -> str:
     return f"- Profile of {steps} will be in {_code(str(note.folder))}"
 
 
-def _listing(head: str, samples: Sequence[Sample], limit: int) -> list[str]:
-    """The first `limit` series with their values, and how many more there are."""
+def _listing(head: str, samples: Sequence[Sample], count: int, limit: int) -> list[str]:
+    """The first `limit` of `count` series with their values, and how many more there are."""
     shown = [f"{_code(series_text(one.labels))} {number_text(one.value)}" for one in samples[:limit]]
-    if len(samples) == 1 and shown:
+    if count == 1 and shown:
         return [f"- {head}: {shown[0]}"]
-    more = len(samples) - len(shown)
-    lines = [f"- {head} {len(shown)} of {len(samples)} series:"] if samples else []
+    more = count - len(shown)
+    lines = [f"- {head} {len(shown)} of {count} series:"] if samples else []
     lines += [f"    - {line}" for line in shown]
     return lines + ([f"    - … {more} more"] if more else [])
 
