@@ -1,0 +1,59 @@
+"""The command line: one module per command, imported when it is asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+import healthwatch
+
+COMMANDS: Mapping[str, str] = {
+    "check": "Check rule and config files; every problem at once.",
+    "query": "Evaluate an expression over a recorded run.",
+    "replay": "Say again what a recorded run's samples say, with its own or other rules.",
+}
+
+
+class Commands(click.Group):
+    """Knows its commands by name and help line; `healthwatch/cli/<name>.py` holds one as `command`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"healthwatch.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """From the table above: listing the commands imports none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(healthwatch.__version__, prog_name="healthwatch")
+def group() -> None:
+    """Rules for the health of a training run: check them, try them on recorded runs, ask what a run measured."""
+
+
+def main() -> None:
+    """Exit codes: 0 clean, 1 findings, 2 could not run."""
+    from healthwatch.diagnostics import Invalid
+
+    try:
+        group()
+    except Invalid as invalid:
+        fail(str(invalid).lstrip("\n"))
+    except (OSError, UnicodeError) as error:
+        fail(f"error: {error}")
+
+
+def fail(message: str) -> NoReturn:
+    click.echo(message, err=True)
+    sys.exit(2)

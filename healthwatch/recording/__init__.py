@@ -1,6 +1,8 @@
 """One SQLite file a process: what the training saw, what was said about it, and what must still be told."""
 
+from healthwatch.recording.codec import dump
+from healthwatch.recording.origin import describe, write_rules
 from healthwatch.recording.run import Attempt, Delivery, Run
 from healthwatch.recording.writer import Recording
 
-__all__ = ["Attempt", "Delivery", "Recording", "Run"]
+__all__ = ["Attempt", "Delivery", "Recording", "Run", "describe", "dump", "write_rules"]

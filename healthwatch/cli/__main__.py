@@ -1,0 +1,3 @@
+from healthwatch.cli import main
+
+main()

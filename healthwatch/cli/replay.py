@@ -1,0 +1,122 @@
+"""`healthwatch replay RUN`."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from healthwatch.alerting.message import number_text, place_text, series_text
+from healthwatch.alerting.model import Incident, Transition
+from healthwatch.alerting.watch import Problem
+from healthwatch.engine import Outcome
+from healthwatch.recording import dump
+from healthwatch.replay import Replay, load_replay
+
+
+class Param(click.ParamType[tuple[str, str, float]]):
+    name = "RULE.name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str, float]:
+        found = re.fullmatch(r"(?P<rule>.+)\.(?P<name>\w+)=(?P<value>.+)", value)
+        try:
+            number = float(found["value"]) if found else math.nan
+        except ValueError:
+            number = math.nan
+        if found is None or not math.isfinite(number):
+            self.fail(f"{value!r} is not RULE.name=number", param, ctx)
+        return found["rule"], found["name"], number
+
+
+@click.command("replay")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--rules", "-r", multiple=True, metavar="FILE", help="A rule file or builtin:PACK; the run's own without it."
+)
+@click.option("--param", "-p", multiple=True, type=Param(), help="Another value for a rule's parameter.")
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(run: Path, rules: tuple[str, ...], param: tuple[tuple[str, str, float], ...], output: str) -> None:
+    """Print every transition that the samples of RUN lead to.
+
+    RUN is a file rank_<r>.sqlite or the folder that holds it. Only samples are read: what the run said when it was
+    recorded plays no part. Exit code 1 if incidents are open at its end, 2 if it could not run.
+    """
+    said = listen(load_replay(run, rules, _by_rule(param)))
+    click.echo(as_json(said) if output == "json" else as_text(said), nl=False)
+    sys.exit(1 if said.open else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a replay came to. `problems` are told once a rule."""
+
+    transitions: tuple[Transition, ...]
+    open: tuple[Incident, ...]
+    problems: tuple[Problem, ...]
+
+
+def listen(replay: Replay) -> Said:
+    transitions: list[Transition] = []
+    problems: dict[tuple[str, str], Problem] = {}
+    outcome: Outcome | None = None
+    for outcome in replay.outcomes():
+        transitions += outcome.transitions
+        for problem in outcome.problems:
+            problems.setdefault((problem.rule, problem.kind), problem)
+    incidents = outcome.incidents if outcome is not None else ()
+    return Said(tuple(transitions), tuple(one for one in incidents if one.active), tuple(problems.values()))
+
+
+def as_json(said: Said) -> str:
+    """`now` of each transition carries step, unix time and attempt; numbers that are not finite are text."""
+    return (
+        dump(
+            {
+                "transitions": [_transition(found) for found in said.transitions],
+                "open": [asdict(incident) for incident in said.open],
+                "problems": [asdict(problem) for problem in said.problems],
+            }
+        )
+        + "\n"
+    )
+
+
+def _transition(found: Transition) -> dict[str, Any]:
+    return {
+        **asdict(found),
+        "labels": dict(found.labels),
+        "before": found.before.value,
+        "after": found.after.value,
+    }
+
+
+def as_text(said: Said) -> str:
+    lines = [transition_line(found) for found in said.transitions]
+    lines += [f"open at the end: {_incident(incident)}" for incident in said.open]
+    lines += [f"{problem.rule}: {problem.kind}: {problem.message}" for problem in said.problems]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def transition_line(found: Transition) -> str:
+    """`step 151, micro-step 2: GradNormSpike micro_norm{param="wq"} pending -> firing (fired), 12.5`."""
+    attempt = f" (attempt {found.now.attempt})" if found.now.attempt > 1 else ""
+    place = f"{place_text(found.now.step, found.micro_step)}{attempt}"
+    change = f"{found.before.value} -> {found.after.value} ({found.reason})"
+    return f"{place}: {found.rule} {series_text(found.labels)} {change}, {number_text(found.value)}"
+
+
+def _incident(incident: Incident) -> str:
+    return f"{incident.rule} ({incident.severity}) since {place_text(incident.since.step, incident.micro_step)}"
+
+
+def _by_rule(params: tuple[tuple[str, str, float], ...]) -> Mapping[str, Mapping[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for rule, name, value in params:
+        found.setdefault(rule, {})[name] = value
+    return found

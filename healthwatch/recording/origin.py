@@ -1,0 +1,43 @@
+"""What a run was watched with, kept in its file: enough to say the same again without the config or the rule files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from healthwatch import resources
+from healthwatch.config import Config
+
+BUILTIN = "builtin:"
+
+
+def describe(config: Config) -> dict[str, Any]:
+    """The meta of an attempt. Nothing of receivers or commands is in it: those may hold credentials."""
+    return {
+        "run": config.run,
+        "config_digest": config.digest,
+        "no_data_after": config.no_data_after,
+        "top_k": config.top_k,
+        "override": config.override,
+        "rules": [{"source": source, "text": rules_text(source)} for source in config.rules],
+    }
+
+
+def rules_text(source: str) -> str:
+    """The text of a rule source, a file or `builtin:<pack>`."""
+    if source.startswith(BUILTIN):
+        return resources.read_text(f"rules/{source.removeprefix(BUILTIN)}.yaml")
+    return Path(source).read_text(encoding="utf-8")
+
+
+def write_rules(meta: Mapping[str, Any], folder: Path) -> list[Path]:
+    """The rule files of an attempt, written below `folder` under their own names, in their order."""
+    written = []
+    for number, rules in enumerate(meta.get("rules", ()), start=1):
+        name = rules["source"].removeprefix(BUILTIN)
+        file = folder / str(number) / Path(name).with_suffix(".yaml").name
+        file.parent.mkdir()
+        file.write_text(rules["text"], encoding="utf-8")
+        written.append(file)
+    return written

@@ -1,0 +1,175 @@
+"""What becomes of a closed frame: decide, capture, write down, tell."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from healthwatch.actions import log
+from healthwatch.actions.notify import Delivery
+from healthwatch.actions.profile import Captures
+from healthwatch.alerting.message import CaptureNote, render
+from healthwatch.alerting.model import Intent, Notice, Now, Transition
+from healthwatch.alerting.policy import policy_of
+from healthwatch.alerting.ports import Profiler
+from healthwatch.config import Config
+from healthwatch.engine import Engine, Outcome
+from healthwatch.recording import Recording, Run, describe
+from healthwatch.rulefile import Rule
+from healthwatch.session.guard import Guard
+from healthwatch.stream import Frame, SeriesTable
+
+MOST_NOTES = 1000
+RESUMED_STEPS = 5000
+
+
+@dataclass(slots=True)
+class Pipeline:
+    """Everything behind the frame. `captures` and `delivery` are None where nobody is to profile or to send."""
+
+    config: Config
+    rank: int
+    rules: Mapping[str, Rule]
+    engine: Engine
+    recording: Recording
+    captures: Captures | None
+    delivery: Delivery | None
+    guard: Guard
+    last_step: int = 0
+    notes: dict[str, CaptureNote] = field(default_factory=dict)
+
+    def step(self, frame: Frame) -> None:
+        """Captures come first, so that messages can name their folder; nothing is sent before it is recorded."""
+        outcome = self._decide(frame)
+        notes = [self._capture(intent, outcome.now) for intent in _of("profile", outcome)]
+        notices = [notice for intent in _of("notify", outcome) for notice in self._render(intent)]
+        self._record(frame, outcome, [note for found in notes for note in found], notices)
+        for intent in _of("log", outcome):
+            with self.guard("log"):
+                log.write(intent)
+        self._send(notices)
+        if self.captures is not None:
+            with self.guard("profile"):
+                self.captures.step_end(frame.step)
+
+    def resume(self, table: SeriesTable) -> None:
+        """Take in what earlier attempts recorded, about which everything has been decided, and tell what is untold."""
+        if self.recording.attempt == 1:
+            return
+        with Run.open(self.recording.path) as run:
+            for frame in run.tail(RESUMED_STEPS, table):
+                self._rewind(frame)
+                self.engine.step(frame)
+                self.last_step = frame.step
+        self._send([notice for notice in self.recording.pending() if notice.receiver in self.config.receivers])
+
+    def _decide(self, frame: Frame) -> Outcome:
+        outcome = Outcome(Now(frame.step, frame.time, frame.attempt))
+        with self.guard("engine"):
+            rewound = self._rewind(frame)
+            self.last_step = frame.step
+            outcome = self.engine.step(frame)
+            outcome = replace(outcome, transitions=(*rewound, *outcome.transitions))
+        for problem in outcome.problems:
+            level = logging.ERROR if problem.kind == "failed" else logging.WARNING
+            self.guard.tell(f"{problem.rule}: {problem.kind}", f"rule {problem.rule}: {problem.message}", level)
+        return outcome
+
+    def _rewind(self, frame: Frame) -> tuple[Transition, ...]:
+        return self.engine.rewind(frame.step) if frame.step <= self.last_step else ()
+
+    def _capture(self, intent: Intent, now: Now) -> list[CaptureNote]:
+        """The notes of what was armed, joined or refused, one an incident."""
+        notes = []
+        for incident in intent.incidents if self.captures is not None else ():
+            with self.guard("profile"):
+                note = self.captures.request(incident, _steps(intent), now) if self.captures else None
+                if note is not None:
+                    self.notes[incident.id] = note
+                    notes.append(note)
+        for id_ in list(self.notes)[:-MOST_NOTES]:
+            del self.notes[id_]
+        return notes
+
+    def _render(self, intent: Intent) -> list[Notice]:
+        notices = []
+        with self.guard("message"):
+            notice = render(intent, run=self.config.run, rank=self.rank, rules=self.rules, captures=self.notes)
+            notices.append(notice)
+        return notices
+
+    def _record(self, frame: Frame, outcome: Outcome, notes: Sequence[CaptureNote], notices: Sequence[Notice]) -> None:
+        with self.guard("recording"):
+            accepted = self.delivery.drain() if self.delivery is not None else ()
+            queued = notices if self.delivery is not None else ()
+            stopped = self.recording.commit(frame, outcome, notes, queued, accepted)
+            if stopped is not None:
+                self.guard.tell("recording", f"the run is no longer recorded: {stopped}; alerts go on")
+
+    def _send(self, notices: Sequence[Notice]) -> None:
+        if self.delivery is not None and notices:
+            with self.guard("notify"):
+                self.delivery.send(notices)
+        elif self.config.dry_run:
+            for notice in notices:
+                log.LOGGER.info("dry run, not sent to %s: %s", notice.receiver, notice.title)
+
+    def close(self, reason: str) -> None:
+        """Finish captures, give receivers a few seconds, and end the recording."""
+        if self.captures is not None:
+            with self.guard("profile"):
+                self.captures.close()
+        if self.delivery is not None:
+            with self.guard("notify"):
+                self.delivery.close()
+                for id_, time in self.delivery.drain():
+                    self.recording.accepted(id_, time)
+        with self.guard("recording"):
+            self.recording.close(reason)
+
+
+def open_pipeline(
+    config: Config, rules: Sequence[Rule], table: SeriesTable, profiler: Profiler | None, guard: Guard
+) -> Pipeline:
+    """Everything behind the frame, ready for the first step; an earlier attempt of the run is taken in.
+
+    Raises:
+        Invalid: the run can't be recorded.
+    """
+    rank = int(os.environ.get("RANK_ID", "0"))
+    engine = Engine(rules, table, policy_of(config, rules), config.no_data_after)
+    recording = Recording.create(config.output / f"rank_{rank}.sqlite", {**describe(config), "rank": rank})
+    recording.declare(table.series)
+    pipeline = Pipeline(
+        config=config,
+        rank=rank,
+        rules={rule.name: rule for rule in rules},
+        engine=engine,
+        recording=recording,
+        captures=_captures(config, profiler, rank),
+        delivery=_delivery(config),
+        guard=guard,
+    )
+    with guard("resume"):
+        pipeline.resume(table)
+    return pipeline
+
+
+def _captures(config: Config, profiler: Profiler | None, rank: int) -> Captures | None:
+    if profiler is None or config.dry_run:
+        return None
+    return Captures(profiler, config.capture, config.output / "captures", {"run": config.run, "rank": rank})
+
+
+def _delivery(config: Config) -> Delivery | None:
+    return Delivery(config.receivers) if config.receivers and not config.dry_run else None
+
+
+def _of(action: str, outcome: Outcome) -> list[Intent]:
+    return [intent for intent in outcome.intents if intent.action == action]
+
+
+def _steps(intent: Intent) -> int:
+    return int(intent.argument["steps"])

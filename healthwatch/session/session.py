@@ -1,0 +1,239 @@
+"""One training process: calls of the loop in, closed frames out."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from healthwatch.alerting.ports import Profiler
+from healthwatch.config import Config
+from healthwatch.rulefile import Rule
+from healthwatch.session.guard import Guard
+from healthwatch.session.pipeline import Pipeline, open_pipeline
+from healthwatch.stream import Frame, Series, SeriesTable
+
+if TYPE_CHECKING:
+    from healthwatch.monitors import Monitor
+
+
+class Integration(Protocol):
+    """What a framework brings along: its monitors are fed by it, and every hook is its own."""
+
+    @property
+    def profiler(self) -> Profiler: ...
+
+    def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]: ...
+
+    def micro_step(self, loss: Any, grads: Any, accumulated: Any = None) -> None: ...
+
+    def step(self, loss: Any, grads: Any = None) -> None: ...
+
+    def detach(self) -> None: ...
+
+
+P = ParamSpec("P")
+FindIntegration: TypeAlias = Callable[[Any, Guard], Integration]
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    """A value handed in between two steps."""
+
+    series: Series
+    values: ArrayLike
+    micro_step: int | None
+
+
+def _watched(method: Callable[Concatenate[Session, P], None]) -> Callable[Concatenate[Session, P], None]:
+    """A call of the loop: guarded, timed, and nothing at all where nobody watches."""
+
+    @wraps(method)
+    def call(self: Session, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        if self._off():
+            return
+        self.attach()  # does nothing the second time; the first time it may refuse, which is before step 1
+        began = time.perf_counter()
+        with self.guard(method.__name__.strip("_")):
+            method(self, *args, **kwargs)
+        took = time.perf_counter() - began
+        self.healthwatch_seconds += took
+        self.longest_call = max(self.longest_call, took)
+
+    return call
+
+
+class Session:
+    """Watches one training. After the first step nothing that goes wrong in here reaches the loop.
+
+    `healthwatch_seconds` is the time spent inside its calls so far, `longest_call` the longest of them in seconds.
+    """
+
+    def __init__(self, config: Config, rules: Sequence[Rule], find_integration: FindIntegration) -> None:
+        self.config, self.rules = config, tuple(rules)
+        self.guard = Guard()
+        self.healthwatch_seconds = self.longest_call = 0.0
+        self._find_integration = find_integration
+        self._integration: Integration | None = None
+        self._monitors: Sequence[Monitor] = ()
+        self._table = SeriesTable()
+        self._logged: list[_Logged] = []
+        self._pipeline: Pipeline | None = None
+        self._closed = config.disabled
+        self._process = os.getpid()
+        self._attempt, self._next_step, self._micro_step = 1, 1, 0
+        self._ended = time.perf_counter()
+
+    # Before the first step
+
+    def attach(self, model: Any = None, optimizer: Any = None, *, first_step: int = 1) -> Session:
+        """Find what can be measured, and open the recording. Without a model only what is logged is watched.
+
+        Args:
+            model: the network that is trained, of a framework with an integration (a `mindspore.nn.Cell`).
+            optimizer: its optimizer.
+            first_step: the number of the next step, for a training that goes on from a checkpoint.
+
+        Raises:
+            Invalid: the model is of no known framework, or the run can't be recorded.
+        """
+        if self._closed or self._pipeline is not None:
+            return self
+        if model is not None:
+            self._integration = self._find_integration(model, self.guard)
+            self._monitors = self._integration.attach(model, optimizer, self.config, self._table)
+        profiler = self._integration.profiler if self._integration is not None else None
+        self._pipeline = open_pipeline(self.config, self.rules, self._table, profiler, self.guard)
+        self._attempt, self._next_step = self._pipeline.recording.attempt, first_step
+        self._ended = time.perf_counter()
+        atexit.register(self.close)
+        return self
+
+    # In the loop
+
+    @_watched
+    def micro_step(self, loss: Any = None, grads: Any = None, accumulated: Any = None) -> None:
+        """A micro-batch is through its backward pass.
+
+        Args:
+            loss: its loss.
+            grads: its own gradients, in the order of the optimizer's parameters.
+            accumulated: the sum of this step's gradients so far, where the loop has it.
+        """
+        self._micro_step += 1
+        if self._integration is not None:
+            self._integration.micro_step(loss, grads, accumulated)
+        elif loss is not None:
+            self._log("local_loss", loss, self._micro_step - 1)
+
+    def log(self, micro_step: int | None = None, /, **scalars: Any) -> None:
+        """Samples of metrics without labels, of the step under way; None is no sample.
+
+        `micro_step` counts from 0; without it they are the whole step's. A value that is no number costs its own
+        sample alone.
+        """
+        for metric, value in scalars.items():
+            self._log_scalar(metric, value, micro_step)
+
+    @_watched
+    def log_values(
+        self, metric: str, values: ArrayLike, labels: Sequence[Mapping[str, str]], micro_step: int | None = None
+    ) -> None:
+        """One sample a label set, in their order, of the step under way.
+
+        Args:
+            metric: its name, as rules call it.
+            values: one number a label set; the dtype is kept.
+            labels: without `__name__`.
+            micro_step: counted from 0; None for the step as a whole.
+        """
+        self._logged.append(_Logged(self._table.register(metric, labels), np.array(values), micro_step))
+
+    @_watched
+    def step(self, loss: Any = None, grads: Any = None, *, step: int | None = None) -> None:
+        """An optimizer step is over: everything logged and measured since the last one belongs to it.
+
+        Args:
+            loss: the step's loss.
+            grads: the gradients of the update, where the optimizer's hook does not see them.
+            step: its number, where the training went back or jumped; else one more than the last one.
+        """
+        if self._pipeline is not None:
+            self._pipeline.step(self._frame(loss, grads, self._next_step if step is None else step))
+
+    def close(self) -> None:
+        """Deliver what waits, for a few seconds at most, and end the recording. Also runs at exit."""
+        if self._off():
+            return
+        self._closed = True
+        atexit.unregister(self.close)
+        if self._integration is not None:
+            with self.guard("integration"):
+                self._integration.detach()
+        if self._pipeline is not None:
+            with self.guard("close"):
+                self._pipeline.close("end")
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Inside
+
+    def _off(self) -> bool:
+        """Switched off or closed; a process forked off a training (a data worker) is not the training."""
+        return self._closed or os.getpid() != self._process
+
+    @_watched
+    def _log_scalar(self, metric: str, value: Any, micro_step: int | None) -> None:
+        if value is not None:
+            self._log(metric, value, micro_step)
+
+    def _log(self, metric: str, value: Any, micro_step: int | None) -> None:
+        self._logged.append(_Logged(self._table.register(metric, [{}]), number(metric, value), micro_step))
+
+    def _frame(self, loss: Any, grads: Any, step: int) -> Frame:
+        """What the step brought, closed. What can't be taken in is missing from it, the rest is there."""
+        frame = Frame(step, self._attempt, time.time())
+        logged, self._logged = self._logged, []
+        micro_steps = max((self._micro_step, *(each.micro_step + 1 for each in logged if each.micro_step is not None)))
+        self._next_step, self._micro_step = step + 1, 0
+        if self._integration is not None:
+            with self.guard("integration"):
+                self._integration.step(loss, grads)
+        elif loss is not None:
+            with self.guard("log"):
+                frame.add(self._table.register("loss", [{}]), number("loss", loss))
+        for monitor in self._monitors:
+            with self.guard(type(monitor).__name__):
+                monitor.flush(frame)
+        for each in logged:
+            with self.guard("log"):
+                frame.add(each.series, each.values, each.micro_step)
+        frame.add(self._table.register("step_time", [{}]), self._step_time())
+        frame.close(micro_steps or None)
+        return frame
+
+    def _step_time(self) -> float:
+        """Wall seconds since the last step ended, healthwatch's own calls included, as the trainer's clock has it."""
+        last, self._ended = self._ended, time.perf_counter()
+        return self._ended - last
+
+
+def number(metric: str, value: Any) -> NDArray[Any]:
+    """A scalar of any framework; numbers of Python and numpy keep their dtype."""
+    if isinstance(value, (bool, int, float, np.generic, np.ndarray)):
+        return np.array(value)
+    try:
+        return np.array(float(value))
+    except (TypeError, ValueError):
+        raise ValueError(f"{metric}: a value of type {type(value).__name__} is not a number") from None
