@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from healthwatch.alerting.model import Notice
+from healthwatch.config import ProfilerSection
 
 
 class Profiler(Protocol):
-    """A framework's profiler. One object serves all captures of a process."""
+    """A framework's profiler. One object serves all captures of a process, one window at a time."""
 
-    def busy(self) -> bool:
-        """Whether somebody else's profiler is active; asked before anything is constructed."""
+    @property
+    def concurrent_stop(self) -> bool:
+        """Whether `stop` may run beside the training, on a thread of its own."""
         ...
 
-    def start(self, folder: Path, steps: int, settings: dict[str, Any]) -> None:
+    def busy(self, steps: int) -> bool:
+        """Whether a profiler is active, or somebody else's will be within `steps` steps; constructs nothing."""
+        ...
+
+    def start(self, folder: Path, steps: int, settings: ProfilerSection) -> None:
         """Begin recording the next `steps` steps into `folder`; raises where recording did not start."""
         ...
 
     def step(self) -> None:
-        """A step has ended inside the window."""
+        """A step has ended inside the window; must not take long, not even for the last one."""
         ...
 
     def stop(self) -> None:
-        """End the window; the analysis may go on in another process."""
+        """End the window, early or not; the analysis may go on in another process. Raises where it did not end."""
         ...
 
     def trace(self, folder: Path) -> Path | None:
-        """The finished trace below `folder`, None while there is none."""
+        """The finished trace below `folder`, None while it is analysed; raises if there will be none."""
+        ...
+
+    def abandon(self, folder: Path) -> None:
+        """End an analysis that takes too long."""
         ...
 
 

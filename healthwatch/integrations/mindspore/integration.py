@@ -1,0 +1,179 @@
+"""Binds the monitors to a MindSpore model and optimizer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from healthwatch.integrations.mindspore.optimizer import learning_rate, on_gradients, parameter_names
+from healthwatch.integrations.mindspore.profiler import MindSporeProfiler
+from healthwatch.integrations.mindspore.reading import HostReader, Reader, Reading, host_array, norm, reader
+from healthwatch.integrations.mindspore.taps import Routers, Tap, find_logits, find_routers
+from healthwatch.monitors.max_logits import MaxLogits
+from healthwatch.monitors.moe import TokensPerExpert
+from healthwatch.monitors.train_state import MicroBatch, StepEnd, TrainState
+
+if TYPE_CHECKING:
+    from healthwatch.config import Config
+    from healthwatch.monitors import Monitor
+    from healthwatch.stream.series import SeriesTable
+
+Guard: TypeAlias = Callable[[str], AbstractContextManager[Any]]
+"""Given the name of a part, a context in which nothing that raises gets out."""
+
+
+@dataclass(slots=True)
+class _MicroBatch:
+    """What was read at one micro-step, not yet fetched."""
+
+    counters: Reading
+    logits: Reading
+    loss: Reading | None = None
+    squares: Reading | None = None
+    accumulated: Reading | None = None
+
+
+class MindSpore:
+    """Reads what the loop hands over and what the model and the optimizer show, and feeds the monitors at each step.
+
+    Nothing is read from the device before the step ends. `guard` wraps the hook that MindSpore calls inside the
+    optimizer: an exception there would end the training.
+    """
+
+    def __init__(self, guard: Guard, read: Reader | None = None) -> None:
+        self._guard = guard
+        self._read = read
+        self._remove_hook: Callable[[], None] | None = None
+        self.profiler = MindSporeProfiler()
+
+    def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]:
+        """Find the counters and logits of the model, hook the optimizer, and register every series known by now."""
+        self._reader: Reader = self._read or reader()
+        self._optimizer = optimizer
+        self._routers: Routers = find_routers(model, config.top_k)
+        self._logits: tuple[Tap, ...] = find_logits(model)
+        self._train_state = TrainState(parameter_names(model, optimizer))
+        monitors: list[Monitor] = [self._train_state]
+        if self._routers.taps:
+            initial = [None if tap.tensor() is None else host_array(tap.tensor()) for tap in self._routers.taps]
+            labels = [tap.labels for tap in self._routers.taps]
+            self._moe = TokensPerExpert(labels, self._routers.topk, initial)
+            monitors.append(self._moe)
+        if self._logits:
+            self._max_logits = MaxLogits([tap.labels for tap in self._logits])
+            monitors.append(self._max_logits)
+        for monitor in monitors:
+            monitor.register(table)
+        if hasattr(optimizer, "register_forward_pre_hook"):
+            self._remove_hook = on_gradients(optimizer, self._guarded_optimizer_step)
+        self._own_sum: list[NDArray[Any]] | None = None
+        self._loop_hands_gradient = False
+        self._begin_step()
+        self._step_began = time.perf_counter()
+        return monitors
+
+    def micro_step(self, loss: Any, grads: Sequence[Any] | None, accumulated: Sequence[Any] | None = None) -> None:
+        """One micro-batch: its loss and its own gradients in the order of the optimizer's parameters.
+
+        `accumulated` is the sum of the gradients of the step so far, this one included. Without it the sum is kept
+        here, on a CPU alone: on a device it would take the memory of the gradients once more, and `local_norm` and
+        `device_norm` are then left out. Raises ValueError for another number of gradients than of parameters; what
+        else was given has been taken by then.
+        """
+        batch = self._take()
+        if loss is not None:
+            batch.loss = self._reader.copies([loss])
+        if grads is not None:
+            batch.squares = self._squares(grads)
+            batch.accumulated = self._squares(accumulated) if accumulated is not None else self._accumulate(grads)
+
+    def step(self, loss: Any, grads: Sequence[Any] | None = None) -> None:
+        """The step is over: `grads` is the gradient of the update, in place of what the optimizer's hook saw."""
+        own = None if loss is None else self._reader.copies([loss])
+        self._loop_hands_gradient = grads is not None
+        handed = self._squares(grads) if grads is not None else self._handed
+        if handed is not None and not any(batch.squares for batch in self._micro_batches):
+            batch = self._micro_batches[0] if self._micro_batches else self._take()
+            batch.squares = batch.accumulated = handed
+        elif not self._micro_batches:
+            self._take()
+        rate = self._rate if self._rate is not None else self._read_rate()
+        self._reader.fetch()
+        self._feed(own, handed, rate)
+        self._begin_step()
+
+    def detach(self) -> None:
+        """Take the hook away; safe to call more than once."""
+        if self._remove_hook is not None:
+            self._remove_hook()
+            self._remove_hook = None
+
+    def _begin_step(self) -> None:
+        self._micro_batches: list[_MicroBatch] = []
+        self._handed: Reading | None = None
+        self._rate: Reading | None = None
+        self._own_sum = None
+
+    def _guarded_optimizer_step(self, grads: Sequence[Any]) -> None:
+        with self._guard("mindspore optimizer hook"):
+            if not self._micro_batches:
+                self._take()
+            self._rate = self._read_rate()
+            if not self._loop_hands_gradient:
+                self._handed = self._squares(grads)
+
+    def _take(self) -> _MicroBatch:
+        """Read counters and logits now: before the update, and before anybody sets them back."""
+        counters = self._reader.copies(tap.tensor() for tap in self._routers.taps)
+        batch = _MicroBatch(counters, self._reader.copies(tap.tensor() for tap in self._logits))
+        self._micro_batches.append(batch)
+        return batch
+
+    def _read_rate(self) -> Reading | None:
+        rate = learning_rate(self._optimizer)
+        return None if rate is None else self._reader.copies([rate])
+
+    def _squares(self, grads: Sequence[Any]) -> Reading:
+        wanted = len(self._train_state.parameters)
+        if len(grads) != wanted:
+            raise ValueError(f"{len(grads)} gradients were given for {wanted} trainable parameters")
+        return self._reader.squares(grads)
+
+    def _accumulate(self, grads: Sequence[Any]) -> Reading | None:
+        if not isinstance(self._reader, HostReader):
+            return None
+        if self._own_sum is None:
+            self._own_sum = [np.array(host_array(grad)) for grad in grads]
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                for total, grad in zip(self._own_sum, grads, strict=True):
+                    np.add(total, host_array(grad), out=total)
+        return self._reader.squares(self._own_sum)
+
+    def _feed(self, loss: Reading | None, handed: Reading | None, rate: Reading | None) -> None:
+        for batch in self._micro_batches:
+            self._train_state.micro_step(
+                MicroBatch(_values(batch.squares), _values(batch.accumulated), _scalar(batch.loss))
+            )
+            if self._routers.taps:
+                self._moe.micro_step(batch.counters.arrays())
+            if self._logits:
+                self._max_logits.micro_step(batch.logits.arrays())
+        now = time.perf_counter()
+        grad_norm = None if handed is None else norm(handed.values)
+        took, self._step_began = now - self._step_began, now
+        self._train_state.step(StepEnd(_scalar(loss), _scalar(loss), grad_norm, _scalar(rate), took))
+
+
+def _values(reading: Reading | None) -> NDArray[np.float64] | None:
+    return None if reading is None else reading.values
+
+
+def _scalar(reading: Reading | None) -> float | None:
+    return None if reading is None else reading.scalar()

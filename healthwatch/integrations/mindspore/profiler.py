@@ -1,0 +1,214 @@
+"""MindSpore's profiler behind the `Profiler` port: one `profile` object a window, and nobody else's ever harmed.
+
+The profiler's state is global to the process and most of its failures are swallowed, so that everything here is
+checked: nobody may be recording or about to record, recording must have begun, and it must have ended.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from healthwatch.config import ProfilerSection
+
+_SHARED = (  # what constructing a `profile` overwrites, by the module and the singleton that hold it
+    ("profiler_context", "ProfilerContext", ("_profiler_params_mgr", "_profiler_path_mgr")),
+    ("profiler_context", "ProfilerContext", ("_on_trace_ready_output_path", "_mode")),
+    ("profiler_path_manager", "ProfilerPathManager", ("_worker_name", "_dir_path")),
+)
+_ACCEPTED_PATH = re.compile(r"[\w./~\s\u4e00-\u9fa5-]+", re.ASCII)
+_TRACE = "*/ASCEND_PROFILER_OUTPUT/trace_view.json"
+
+
+class ProfilerRefused(RuntimeError):
+    """MindSpore's profiler can't be used now, or did not do what it was asked; the message says why."""
+
+
+@dataclass(slots=True)
+class _Window:
+    """A `profile` object of ours between start and stop."""
+
+    profile: Any
+    folder: Path
+    steps: int
+    parameters: Any  # of our object, as the process-wide context holds them
+    saved: Sequence[tuple[Any, str, Any]]
+    ended: int = 0
+
+
+@dataclass(slots=True)
+class MindSporeProfiler:
+    """Implements `alerting.ports.Profiler`; MindSpore is imported when the first window is asked for."""
+
+    _window: _Window | None = None
+    _analyses: dict[Path, list[Any]] = field(default_factory=dict)
+    _own_parameters: Any = None  # of the last window, to tell them from those of somebody else
+
+    @property
+    def concurrent_stop(self) -> bool:
+        """On a CPU alone: a device's context belongs to the thread of the training."""
+        return _device_target() == "CPU"
+
+    def busy(self, steps: int) -> bool:
+        """Whether a profiler records, or one that has been started will within the next `steps` steps."""
+        from mindspore.profiler.profiler_interface import ProfilerInterface
+
+        if self._window is not None or ProfilerInterface.is_initialized:
+            return True
+        parameters = _parameters()
+        if parameters is None or parameters is self._own_parameters:
+            return False  # nobody else has constructed one: no need to look for it
+        return any(_will_record(each, steps) for each in _profiles())
+
+    def start(self, folder: Path, steps: int, settings: ProfilerSection) -> None:
+        """Begin recording. Raises ProfilerRefused where it is not safe or did not begin."""
+        if self.busy(steps):
+            raise ProfilerRefused("another profiler is active in this process")
+        if not _ACCEPTED_PATH.fullmatch(str(folder.absolute())):
+            raise ProfilerRefused(f"MindSpore's profiler takes no path like {folder}: letters, digits, . _ - ~ only")
+        saved = _save()
+        try:
+            self._window = _begin(folder, steps, settings, saved)
+        except BaseException:
+            _restore(saved)
+            raise
+        self._own_parameters = self._window.parameters
+
+    def step(self) -> None:
+        """A step has ended. The last one is closed by `stop`, which is then all that can take long."""
+        if self._window is not None:
+            self._window.ended += 1
+            if self._window.ended < self._window.steps:
+                self._window.profile.step()
+
+    def stop(self) -> None:
+        """End the window and leave the analysis to a child process. Raises ProfilerRefused where it did not end."""
+        from mindspore.profiler.common.process_pool import MultiProcessPool
+        from mindspore.profiler.profiler_interface import ProfilerInterface
+
+        window = self._window
+        if window is None:
+            return
+        if _parameters() is not window.parameters:  # theirs now: ending ours would end theirs
+            window.profile._has_started = False
+            self._window = None
+            raise ProfilerRefused("another profiler was set up inside the window; it was left alone")
+        analyses = MultiProcessPool().porcess_list
+        before = len(analyses)
+        if window.ended >= window.steps:
+            window.profile.step()
+        window.profile.stop()
+        self._analyses[window.folder] = list(analyses[before:])
+        self._window = None
+        _restore(window.saved)
+        if ProfilerInterface.is_initialized:
+            raise ProfilerRefused("MindSpore's profiler did not end")
+
+    def trace(self, folder: Path) -> Path | None:
+        """The finished trace of a window; None while it is analysed. Raises ProfilerRefused if there will be none."""
+        if any(process.is_alive() for process in self._analyses.get(folder, ())):
+            return None
+        found = sorted(folder.glob(_TRACE))
+        if not found:
+            raise ProfilerRefused("the analysis ended without a trace")
+        return found[-1]
+
+    def abandon(self, folder: Path) -> None:
+        """End an analysis that takes too long: the process could not exit before it does."""
+        for process in self._analyses.get(folder, ()):
+            process.terminate()
+
+
+def arguments(settings: ProfilerSection, device_target: str) -> dict[str, Any]:
+    """The reference's `profiler` section as keyword arguments of `mindspore.profiler.profile`.
+
+    A level that is none of 0, 1, 2 is LevelNone. On a CPU only the operators of the CPU can be recorded, and memory
+    is not asked for: MindSpore could not stop recording it again.
+    """
+    from mindspore.profiler import AicoreMetrics, ProfilerActivity, ProfilerLevel, _ExperimentalConfig
+
+    levels = {0: ProfilerLevel.Level0, 1: ProfilerLevel.Level1, 2: ProfilerLevel.Level2}
+    level = levels.get(settings.profiler_level, ProfilerLevel.LevelNone)
+    detailed = level in (ProfilerLevel.Level1, ProfilerLevel.Level2)
+    metrics = AicoreMetrics.PipeUtilization if detailed else AicoreMetrics.AiCoreNone
+    on_cpu = device_target == "CPU"
+    activities = [ProfilerActivity.CPU] if settings.profile_cpu or on_cpu else []
+    return {
+        "activities": activities + ([] if on_cpu else [ProfilerActivity.NPU]),
+        "with_stack": settings.with_stack,
+        "profile_memory": settings.profile_memory and not on_cpu,
+        "experimental_config": _ExperimentalConfig(profiler_level=level, aic_metrics=metrics, mstx=settings.mstx),
+    }
+
+
+def _begin(folder: Path, steps: int, settings: ProfilerSection, saved: Sequence[tuple[Any, str, Any]]) -> _Window:
+    from mindspore.profiler import profile, schedule, tensorboard_trace_handler
+    from mindspore.profiler.profiler_interface import ProfilerInterface
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # levels without mstx: what is recorded stands in the manifest
+        ready = tensorboard_trace_handler(str(folder.absolute()), async_mode=True)
+        if ready is None:
+            raise ProfilerRefused(f"MindSpore's profiler does not accept the folder {folder}")
+        own = profile(
+            **arguments(settings, _device_target()),
+            start_profile=False,
+            schedule=schedule(wait=0, warmup=0, active=steps, repeat=1),
+            on_trace_ready=ready,
+        )
+    own.start()
+    if not ProfilerInterface.is_initialized:
+        own._has_started = False  # or its destructor would stop what never began
+        raise ProfilerRefused(f"MindSpore's profiler did not start; can {folder} be written?")
+    return _Window(own, folder, steps, _parameters(), saved)
+
+
+def _device_target() -> str:
+    from mindspore import context
+
+    return str(context.get_context("device_target"))
+
+
+def _parameters() -> Any:
+    """Those of whichever `profile` was constructed last, None if none ever was."""
+    from mindspore.profiler.common.profiler_context import ProfilerContext
+
+    return getattr(ProfilerContext(), "_profiler_params_mgr", None)
+
+
+def _profiles() -> list[Any]:
+    """Every profile object alive, found through its class: MindSpore keeps no list of them."""
+    from mindspore.profiler import profiler
+
+    kinds = tuple(getattr(profiler, name) for name in ("Profile", "Profiler") if hasattr(profiler, name))
+    return [each for each in gc.get_referrers(*kinds) if isinstance(each, kinds)]
+
+
+def _will_record(other: Any, steps: int) -> bool:
+    """Whether a started profile's schedule has anything to do in the steps ahead; two more for who calls first."""
+    from mindspore.profiler.schedule import ProfilerAction
+
+    if not getattr(other, "_has_started", False):
+        return False
+    ahead = range(other.step_num, other.step_num + steps + 2)
+    return any(other.schedule(step) != ProfilerAction.NONE for step in ahead)
+
+
+def _save() -> list[tuple[Any, str, Any]]:
+    from importlib import import_module
+
+    saved = []
+    for module, name, attributes in _SHARED:
+        holder = getattr(import_module(f"mindspore.profiler.common.{module}"), name)()
+        saved += [(holder, attribute, getattr(holder, attribute)) for attribute in attributes]
+    return saved
+
+
+def _restore(saved: Sequence[tuple[Any, str, Any]]) -> None:
+    for holder, attribute, value in saved:
+        setattr(holder, attribute, value)

@@ -1,0 +1,136 @@
+"""How values leave MindSpore: at once on a CPU, in a single copy at the end of the step on a device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from healthwatch.monitors.norms import squared_sum
+
+
+@dataclass(slots=True)
+class Reading:
+    """Values on their way to the host; whole after the reader's `fetch`.
+
+    `sizes` has one entry per tensor that was read, None for one that was not there.
+    """
+
+    sizes: tuple[int | None, ...]
+    values: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+    def arrays(self) -> list[NDArray[np.float64] | None]:
+        """One flat array per tensor."""
+        ends = np.cumsum([size or 0 for size in self.sizes])
+        return [
+            None if size is None else self.values[end - size : end]
+            for size, end in zip(self.sizes, ends, strict=True)
+        ]
+
+    def scalar(self) -> float:
+        return float(self.values[0])
+
+
+class Reader(Protocol):
+    """Takes values out of tensors without changing them; nothing that it returns aliases a tensor."""
+
+    def squares(self, gradients: Sequence[Any]) -> Reading:
+        """The sum of squares of each gradient."""
+        ...
+
+    def copies(self, tensors: Iterable[Any]) -> Reading:
+        """The values of each tensor as they are now; a tensor may be None."""
+        ...
+
+    def fetch(self) -> None:
+        """Make every reading so far whole."""
+        ...
+
+
+class HostReader:
+    """For tensors that lie in the host's memory, where a copy per tensor is the cheapest of all ways."""
+
+    def squares(self, gradients: Sequence[Any]) -> Reading:
+        sums = [0.0 if gradient is None else squared_sum(host_array(gradient)) for gradient in gradients]
+        return Reading((len(sums),), np.array(sums, np.float64))
+
+    def copies(self, tensors: Iterable[Any]) -> Reading:
+        arrays = [None if tensor is None else host_array(tensor).ravel() for tensor in tensors]
+        present = [array for array in arrays if array is not None]
+        values = np.concatenate(present).astype(np.float64) if present else np.empty(0)
+        return Reading(tuple(None if array is None else array.size for array in arrays), values)
+
+    def fetch(self) -> None:
+        """Nothing is pending here."""
+
+
+class DeviceReader:
+    """For tensors on a device: sums stay there, are stacked, and cross in one copy a step.
+
+    Sums of squares are float32 there, so that a norm above 1.8e19 is read as infinity.
+    """
+
+    def __init__(self) -> None:
+        self._pending: list[tuple[Reading, Any]] = []
+
+    def squares(self, gradients: Sequence[Any]) -> Reading:
+        from mindspore import Tensor, float32, ops
+
+        sums = [
+            Tensor(0.0, float32) if gradient is None else ops.square(gradient.astype(float32)).sum()
+            for gradient in gradients
+        ]
+        return self._later(Reading((len(sums),)), ops.stack(sums))
+
+    def copies(self, tensors: Iterable[Any]) -> Reading:
+        from mindspore import Tensor, float32, ops
+
+        taken = [None if each is None else Tensor(each).astype(float32).reshape(-1) for each in tensors]
+        reading = Reading(tuple(None if each is None else each.size for each in taken))
+        present = [each for each in taken if each is not None]
+        # Concatenation copies: what is read is the value of now, not that of the end of the step.
+        return self._later(reading, ops.concat([*present, Tensor([0.0], float32)])[:-1]) if present else reading
+
+    def fetch(self) -> None:
+        from mindspore import ops
+
+        pending, self._pending = self._pending, []
+        if not pending:
+            return
+        host = ops.concat([tensor for _, tensor in pending]).asnumpy().astype(np.float64)
+        start = 0
+        for reading, tensor in pending:
+            reading.values = host[start : start + tensor.size]
+            start += tensor.size
+
+    def _later(self, reading: Reading, tensor: Any) -> Reading:
+        self._pending.append((reading, tensor))
+        return reading
+
+
+def reader() -> Reader:
+    """The reader for the device on which MindSpore computes."""
+    from mindspore import context
+
+    return HostReader() if context.get_context("device_target") == "CPU" else DeviceReader()
+
+
+def host_array(value: Any) -> NDArray[Any]:
+    """A tensor's values (numpy knows no bfloat16: they come as float32), or any number or array as it is."""
+    if not hasattr(value, "asnumpy"):
+        return np.asarray(value)
+    if str(value.dtype) == "BFloat16":
+        from mindspore import float32
+
+        value = value.astype(float32)
+    array: NDArray[Any] = value.asnumpy()
+    return array
+
+
+def norm(squares: NDArray[np.float64]) -> float:
+    """The norm over all parameters, from each one's sum of squares."""
+    return math.sqrt(float(squares.sum()))
