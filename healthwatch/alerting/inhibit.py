@@ -45,4 +45,5 @@ def _free(ledger: Ledger, sources: Collection[LabelSet]) -> Rows:
         return firing
     if any(all(name == "__name__" for name, _ in source) for source in sources):
         return firing[:0]
-    return firing[np.array([not belong(ledger.labels[row], sources) for row in firing], bool)]
+    free: Rows = firing[[not belong(ledger.labels[row], sources) for row in firing]]
+    return free

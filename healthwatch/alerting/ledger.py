@@ -96,8 +96,8 @@ class Ledger:
 
     def _interest(self, breach: NDArray[np.bool_]) -> NDArray[np.bool_]:
         if len(breach) == len(self._live):
-            return breach | self._live
-        interest = self._live.copy()
+            return np.logical_or(breach, self._live)
+        interest: NDArray[np.bool_] = self._live.copy()
         interest[: len(breach)] |= breach
         return interest
 
@@ -106,7 +106,8 @@ class Ledger:
         places = np.where(inside, rows, 0)
         if not len(seen.breach):
             return inside, inside.copy()
-        return inside & seen.breach[places], inside & ~seen.breach[places] & seen.known[places]
+        breach = np.logical_and(inside, seen.breach[places])
+        return breach, np.logical_and(inside & ~breach, seen.known[places])
 
     def _hold(
         self,
