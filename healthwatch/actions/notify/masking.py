@@ -16,6 +16,7 @@ _HOSTS = frozenset(
     f"{name}{secure}" for name in ("json", "xml", "form", "mailto", "http", "apprise") for secure in ("", "s")
 )
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,24}")
+_QUERY = re.compile(r"\?[\w+:-]+=.*")
 _HOST = re.compile(r"localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
 
 
@@ -31,8 +32,8 @@ def mask_url(url: str) -> str:
 def _host(url: str, rest: str) -> str | None:
     """None where the URL does not say for sure which part is its host."""
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    if "@" in rest[len(authority) :]:
-        return None
+    if "@" in _QUERY.sub("", rest[len(authority) :]):
+        return None  # a password with a bare / or # in it
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
