@@ -35,6 +35,11 @@ def check(tree: Expr, *, rule: bool) -> list[Problem]:
     return sorted(checker.problems, key=lambda problem: problem.span)
 
 
+def type_of(tree: Expr) -> ValueType | None:
+    """What an expression that has no problems evaluates to."""
+    return _Checker(rule=False).type_of(tree)
+
+
 class _Checker:
     def __init__(self, *, rule: bool) -> None:
         self.rule = rule

@@ -43,6 +43,14 @@ class Expression:
     text: str
     tree: Expr
 
+    @property
+    def string(self) -> str | None:
+        """The value of an expression that is a string."""
+        node = self.tree
+        while isinstance(node, ast.Paren):
+            node = node.expr
+        return node.value if isinstance(node, ast.String) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Parsed:

@@ -1,0 +1,23 @@
+#!/bin/sh
+# Brings promtool and Alertmanager (for differential tests) into .tools/ without installing or starting anything.
+# Needs Debian's or Ubuntu's apt-get and dpkg; without them the tests use the golden results that were made with it.
+set -eu
+cd "$(dirname "$0")"
+tools=$PWD/.tools
+mkdir -p "$tools/packages"
+for tool in apt-get dpkg; do
+    command -v "$tool" >/dev/null || { echo "tools: there is no $tool here" >&2; exit 2; }
+done
+
+# The lists of packages may be old or missing; refreshing them needs root, so only where the download fails.
+download() {
+    (cd "$tools/packages" && apt-get download -q "$1")
+}
+for package in prometheus prometheus-alertmanager; do
+    ls "$tools/packages/${package}_"*.deb >/dev/null 2>&1 ||
+        download "$package" || { apt-get update -q && download "$package"; }
+    dpkg -x "$(ls "$tools/packages/${package}_"*.deb | tail -n 1)" "$tools/root"
+done
+ln -sf root/usr/bin/promtool root/usr/bin/prometheus-alertmanager root/usr/bin/amtool "$tools/"
+"$tools/promtool" --version | head -n 1
+"$tools/prometheus-alertmanager" --version | head -n 1
