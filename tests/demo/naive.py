@@ -1,0 +1,189 @@
+"""A second opinion: which alerts a recorded run must raise, and when, computed from its samples with plain loops.
+
+It shares no code with healthwatch (it imports nothing from it) and no cleverness. What it knows is the rule language's
+semantics and the defaults of the shipped packs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from naive_rules import (
+    STEP,
+    Labels,
+    Samples,
+    Verdicts,
+    above,
+    dead_expert,
+    imbalance,
+    logit_growth,
+    nonfinite,
+    parameter_spike,
+    saturation,
+    spike,
+)
+
+LOSSES = ("loss", "local_loss", "device_loss")
+NORMS = ("grad_norm", "local_norm", "micro_norm", "device_norm")
+
+
+@dataclass(frozen=True)
+class Rule:
+    name: str
+    severity: str
+    metric: str  # whose ticks it is evaluated at
+    evaluate: Callable[[Samples, int], Verdicts]
+    for_records: int = 1
+    warmup: int = 0
+    keep: int = 10
+
+
+RULES = (
+    *(Rule("LossNonFinite", "critical", metric, nonfinite(metric)) for metric in LOSSES),
+    *(Rule("GradNormNonFinite", "critical", metric, nonfinite(metric)) for metric in NORMS),
+    Rule("LossSpike", "warning", "loss", spike("loss", 128, lambda ratio: ratio > 1.5), for_records=2),
+    Rule("LossSpikeSevere", "critical", "loss", spike("loss", 128, lambda ratio: ratio >= 2), for_records=5),
+    Rule("GradNormSpike", "critical", "grad_norm", spike("grad_norm", 50, lambda ratio: ratio >= 2), for_records=3),
+    Rule("ParamGradNormSpike", "warning", "micro_norm", parameter_spike, warmup=60),
+    Rule("AttentionLogitHigh", "warning", "max_attention_logit", above("max_attention_logit", 100)),
+    Rule("AttentionLogitExtreme", "critical", "max_attention_logit", above("max_attention_logit", 1000)),
+    Rule("AttentionLogitGrowth", "warning", "max_attention_logit", logit_growth),
+    Rule("ExpertSaturation", "critical", "tokens_per_expert", saturation, for_records=3, warmup=60),
+    Rule("ExpertImbalance", "warning", "tokens_per_expert", imbalance(0.3, 1.0), for_records=50, warmup=200),
+    Rule("ExpertImbalanceSevere", "critical", "tokens_per_expert", imbalance(0.8, 0.0), for_records=20, warmup=200),
+    Rule("ExpertDead", "warning", "tokens_per_expert", dead_expert),
+)
+
+
+@dataclass
+class Alert:
+    """One rule on one label set."""
+
+    breaches: int = 0
+    firing: bool = False
+    clear_since: int | None = None
+
+    def advance(self, step: int, breach: bool, rule: Rule) -> str | None:
+        """`"fired"` or `"resolved"` where the verdict of this step brings it about."""
+        if breach:
+            self.breaches, self.clear_since = self.breaches + 1, None
+            if not self.firing and self.breaches >= rule.for_records:
+                self.firing = True
+                return "fired"
+        elif self.firing:
+            self.clear_since = step if self.clear_since is None else self.clear_since
+            if step - self.clear_since >= rule.keep:
+                self.firing, self.breaches, self.clear_since = False, 0, None
+                return "resolved"
+        else:
+            self.breaches = 0
+        return None
+
+
+@dataclass
+class Incident:
+    """The alerts of one rule that fire together."""
+
+    rule: str
+    severity: str
+    opened: int
+    ended: int | None = None
+    fired: list[tuple[int, Labels]] = field(default_factory=list)
+
+
+def verdicts_by_step(rule: Rule, samples: Samples) -> Iterable[tuple[int, dict[Labels, bool]]]:
+    """The verdict of a step is breach if any of its ticks breached."""
+    steps: dict[int, dict[Labels, bool]] = {}
+    for tick in samples.rows.get(rule.metric, ()):
+        step = math.ceil(tick / STEP)
+        if step > rule.warmup:
+            verdicts = steps.setdefault(step, {})
+            for labels, (breach, _) in rule.evaluate(samples, tick).items():
+                verdicts[labels] = verdicts.get(labels, False) or breach
+    return steps.items()
+
+
+def events(rule: Rule, samples: Samples) -> list[tuple[int, str, Labels]]:
+    """(step, "fired" or "resolved", labels), by step."""
+    alerts: dict[Labels, Alert] = {}
+    found = []
+    for step, verdicts in verdicts_by_step(rule, samples):
+        for labels, breach in verdicts.items():
+            change = alerts.setdefault(labels, Alert()).advance(step, breach, rule)
+            if change:
+                found.append((step, change, labels))
+    return found
+
+
+def incidents(samples: Samples, rules: Iterable[Rule] = RULES) -> list[Incident]:
+    """By the step at which they opened. Rules of one name share their incidents."""
+    named: dict[str, list[tuple[int, str, Labels]]] = {}
+    severity = {}
+    for rule in rules:
+        severity[rule.name] = rule.severity
+        for step, change, labels in events(rule, samples):
+            identity = (*labels, ("__name__", rule.metric)) if "NonFinite" in rule.name else labels
+            named.setdefault(rule.name, []).append((step, change, identity))
+    found: list[Incident] = []
+    for name, changes in named.items():
+        found += group_changes(name, severity[name], sorted(changes))
+    return sorted(found, key=lambda incident: (incident.opened, incident.rule))
+
+
+def group_changes(name: str, severity: str, changes: list[tuple[int, str, Labels]]) -> list[Incident]:
+    """An incident lasts from the first alert's firing until none fires any more at the end of a step."""
+    found: list[Incident] = []
+    firing: set[Labels] = set()
+    for step, change, labels in changes:
+        if change == "fired":
+            if not firing and not (found and found[-1].ended == step):
+                found.append(Incident(name, severity, step))
+            found[-1].ended = None
+            found[-1].fired.append((step, labels))
+            firing.add(labels)
+        else:
+            firing.discard(labels)
+            if not firing:
+                found[-1].ended = step
+    return found
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a receiver must be told, and at which step."""
+
+    step: int
+    reason: str
+    rules: tuple[str, ...]  # of every incident of the group so far, by name
+
+
+def messages(found: Iterable[Incident], last_step: int, group_interval: int = 50) -> list[Message]:
+    """One when a group opens, per rise in severity, per interval with joins or a doubled count, and at the end."""
+    expected: list[Message] = []
+    group: list[Incident] = []
+    told: list[Incident] = []
+    told_alerts, told_at = 0, 0
+    for step in range(1, last_step + 1):
+        group += [incident for incident in found if incident.opened == step]
+        if not group:
+            continue
+        rules = tuple(sorted(incident.rule for incident in group))
+        joins = [incident for incident in group if incident not in told]
+        alerts = sum(at <= step for incident in group for at, _ in incident.fired)
+        if all(incident.ended is not None and incident.ended <= step for incident in group):
+            expected.append(Message(step, "resolved", rules))
+            group, told, told_alerts = [], [], 0
+            continue
+        if not told:
+            reason = "opened"
+        elif "critical" in {one.severity for one in joins} and "critical" not in {one.severity for one in told}:
+            reason = "severity"
+        elif (joins or alerts >= 2 * told_alerts) and step - told_at >= group_interval:
+            reason = "joined"
+        else:
+            continue
+        expected.append(Message(step, reason, rules))
+        told, told_alerts, told_at = list(group), alerts, step
+    return expected
