@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 _STACKS = ("layers", "blocks", "h", "layer", "block")
 
@@ -17,7 +18,7 @@ def location(path: str) -> Mapping[str, str]:
     if "mtp" in parts:
         indices = [part for part in parts[parts.index("mtp") + 1 :] if part.isdigit()]
         return {"block": "mtp", "mtp_idx": _first(indices), "layer": _first(indices[1:])}
-    for stack, index in zip(parts, parts[1:], strict=False):
+    for stack, index in pairwise(parts):
         if stack in _STACKS and index.isdigit():
             return {"block": "decoder", "layer": index}
     return {}

@@ -78,9 +78,7 @@ class Counters:
         self._last_pass = np.zeros(layers, bool)  # seen to fall between two micro-batches
         self._falls = np.zeros(layers, np.intp)  # at step ends, in a row
 
-    def read(
-        self, arrays: Sequence[NDArray[Any] | None], inside_step: bool
-    ) -> tuple[Layout, NDArray[np.float64]]:
+    def read(self, arrays: Sequence[NDArray[Any] | None], inside_step: bool) -> tuple[Layout, NDArray[np.float64]]:
         layout, now = lay_out(arrays)
         if not layout.layers:
             return layout, now

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from healthwatch.actions import log
 from healthwatch.actions.notify import Delivery
 from healthwatch.actions.profile import Captures
-from healthwatch.alerting.message import CaptureNote, render
+from healthwatch.alerting.message import render
 from healthwatch.alerting.model import Intent, Notice, Now, Transition
 from healthwatch.alerting.policy import policy_of
 from healthwatch.alerting.ports import Profiler
@@ -21,7 +22,6 @@ from healthwatch.rulefile import Rule
 from healthwatch.session.guard import Guard
 from healthwatch.stream import Frame, SeriesTable
 
-MOST_NOTES = 1000
 RESUMED_STEPS = 5000
 
 
@@ -38,14 +38,14 @@ class Pipeline:
     delivery: Delivery | None
     guard: Guard
     last_step: int = 0
-    notes: dict[str, CaptureNote] = field(default_factory=dict)
 
     def step(self, frame: Frame) -> None:
         """Captures come first, so that messages can name their folder; nothing is sent before it is recorded."""
         outcome = self._decide(frame)
-        notes = [self._capture(intent, outcome.now) for intent in _of("profile", outcome)]
+        for intent in _of("profile", outcome):
+            self._capture(intent)
         notices = [notice for intent in _of("notify", outcome) for notice in self._render(intent)]
-        self._record(frame, outcome, [note for found in notes for note in found], notices)
+        self._record(frame, outcome, notices)
         for intent in _of("log", outcome):
             with self.guard("log"):
                 log.write(intent)
@@ -80,52 +80,53 @@ class Pipeline:
     def _rewind(self, frame: Frame) -> tuple[Transition, ...]:
         return self.engine.rewind(frame.step) if frame.step <= self.last_step else ()
 
-    def _capture(self, intent: Intent, now: Now) -> list[CaptureNote]:
-        """The notes of what was armed, joined or refused, one an incident."""
-        notes = []
-        for incident in intent.incidents if self.captures is not None else ():
+    def _capture(self, intent: Intent) -> None:
+        if self.captures is None:
+            return
+        for incident in intent.incidents:
             with self.guard("profile"):
-                note = self.captures.request(incident, _steps(intent), now) if self.captures else None
-                if note is not None:
-                    self.notes[incident.id] = note
-                    notes.append(note)
-        for id_ in list(self.notes)[:-MOST_NOTES]:
-            del self.notes[id_]
-        return notes
+                self.captures.request(incident, int(intent.argument["steps"]), intent.now)
 
     def _render(self, intent: Intent) -> list[Notice]:
         notices = []
         with self.guard("message"):
-            notice = render(intent, run=self.config.run, rank=self.rank, rules=self.rules, captures=self.notes)
+            notes = self.captures.notes if self.captures is not None else {}
+            notice = render(intent, run=self.config.run, rank=self.rank, rules=self.rules, captures=notes)
             notices.append(notice)
         return notices
 
-    def _record(self, frame: Frame, outcome: Outcome, notes: Sequence[CaptureNote], notices: Sequence[Notice]) -> None:
+    def _record(self, frame: Frame, outcome: Outcome, notices: Sequence[Notice]) -> None:
         with self.guard("recording"):
+            captures = self.captures.changed() if self.captures is not None else ()
             accepted = self.delivery.drain() if self.delivery is not None else ()
             queued = notices if self.delivery is not None else ()
-            stopped = self.recording.commit(frame, outcome, notes, queued, accepted)
+            stopped = self.recording.commit(frame, outcome, captures, queued, accepted)
             if stopped is not None:
                 self.guard.tell("recording", f"the run is no longer recorded: {stopped}; alerts go on")
 
     def _send(self, notices: Sequence[Notice]) -> None:
-        if self.delivery is not None and notices:
-            with self.guard("notify"):
-                self.delivery.send(notices)
-        elif self.config.dry_run:
+        if self.delivery is None:
             for notice in notices:
-                log.LOGGER.info("dry run, not sent to %s: %s", notice.receiver, notice.title)
+                self.guard.say(f"not sent to {notice.receiver}: {notice.title}", logging.INFO)
+            return
+        with self.guard("notify"):
+            self.delivery.send(notices)
+            for problem in self.delivery.problems():
+                self.guard.failures[problem.code] += 1
+                self.guard.say(problem.message, logging.WARNING)
 
     def close(self, reason: str) -> None:
         """Finish captures, give receivers a few seconds, and end the recording."""
         if self.captures is not None:
             with self.guard("profile"):
                 self.captures.close()
+                self.recording.keep(self.captures.changed(), self.last_step)
         if self.delivery is not None:
             with self.guard("notify"):
                 self.delivery.close()
                 for id_, time in self.delivery.drain():
                     self.recording.accepted(id_, time)
+            self._send(())
         with self.guard("recording"):
             self.recording.close(reason)
 
@@ -141,6 +142,7 @@ def open_pipeline(
     rank = int(os.environ.get("RANK_ID", "0"))
     engine = Engine(rules, table, policy_of(config, rules), config.no_data_after)
     recording = Recording.create(config.output / f"rank_{rank}.sqlite", {**describe(config), "rank": rank})
+    about = {"run": config.run, "rank": rank, "attempt": recording.attempt, "config_digest": config.digest}
     recording.declare(table.series)
     pipeline = Pipeline(
         config=config,
@@ -148,7 +150,7 @@ def open_pipeline(
         rules={rule.name: rule for rule in rules},
         engine=engine,
         recording=recording,
-        captures=_captures(config, profiler, rank),
+        captures=_captures(config, profiler, about, guard),
         delivery=_delivery(config),
         guard=guard,
     )
@@ -157,10 +159,13 @@ def open_pipeline(
     return pipeline
 
 
-def _captures(config: Config, profiler: Profiler | None, rank: int) -> Captures | None:
+def _captures(config: Config, profiler: Profiler | None, meta: Mapping[str, Any], guard: Guard) -> Captures | None:
     if profiler is None or config.dry_run:
         return None
-    return Captures(profiler, config.capture, config.output / "captures", {"run": config.run, "rank": rank})
+    folder = config.output / "captures" / f"rank_{meta['rank']}"
+    return Captures(
+        profiler, settings=config.capture, section=config.profiler, folder=folder, meta=meta, tell=guard.tell
+    )
 
 
 def _delivery(config: Config) -> Delivery | None:
@@ -169,7 +174,3 @@ def _delivery(config: Config) -> Delivery | None:
 
 def _of(action: str, outcome: Outcome) -> list[Intent]:
     return [intent for intent in outcome.intents if intent.action == action]
-
-
-def _steps(intent: Intent) -> int:
-    return int(intent.argument["steps"])

@@ -91,18 +91,18 @@ class MindSpore:
             batch.loss = self._reader.copies([loss])
         if grads is not None:
             batch.squares = self._squares(grads)
-            batch.accumulated = self._squares(accumulated) if accumulated is not None else self._accumulate(grads)
+            batch.accumulated = self._accumulated(grads, accumulated, batch.squares)
 
     def step(self, loss: Any, grads: Sequence[Any] | None = None) -> None:
         """The step is over: `grads` is the gradient of the update, in place of what the optimizer's hook saw."""
         own = None if loss is None else self._reader.copies([loss])
         self._loop_hands_gradient = grads is not None
         handed = self._squares(grads) if grads is not None else self._handed
-        if handed is not None and not any(batch.squares for batch in self._micro_batches):
-            batch = self._micro_batches[0] if self._micro_batches else self._take()
-            batch.squares = batch.accumulated = handed
-        elif not self._micro_batches:
+        if not self._micro_batches:
             self._take()
+        if len(self._micro_batches) == 1 and self._micro_batches[0].squares is None:
+            only = self._micro_batches[0]  # the gradient of the update is that of the only micro-batch
+            only.squares = only.accumulated = handed
         rate = self._rate if self._rate is not None else self._read_rate()
         self._reader.fetch()
         self._feed(own, handed, rate)
@@ -145,15 +145,17 @@ class MindSpore:
             raise ValueError(f"{len(grads)} gradients were given for {wanted} trainable parameters")
         return self._reader.squares(grads)
 
-    def _accumulate(self, grads: Sequence[Any]) -> Reading | None:
+    def _accumulated(self, grads: Sequence[Any], accumulated: Sequence[Any] | None, squares: Reading) -> Reading | None:
+        if accumulated is not None:
+            return squares if accumulated is grads else self._squares(accumulated)
         if not isinstance(self._reader, HostReader):
             return None
         if self._own_sum is None:
-            self._own_sum = [np.array(host_array(grad)) for grad in grads]
-        else:
-            with np.errstate(over="ignore", invalid="ignore"):
-                for total, grad in zip(self._own_sum, grads, strict=True):
-                    np.add(total, host_array(grad), out=total)
+            self._own_sum = [_summable(host_array(grad)) for grad in grads]
+            return squares
+        with np.errstate(over="ignore", invalid="ignore"):
+            for total, grad in zip(self._own_sum, grads, strict=True):
+                np.add(total, host_array(grad), out=total)
         return self._reader.squares(self._own_sum)
 
     def _feed(self, loss: Reading | None, handed: Reading | None, rate: Reading | None) -> None:
@@ -169,6 +171,11 @@ class MindSpore:
         grad_norm = None if handed is None else norm(handed.values)
         took, self._step_began = now - self._step_began, now
         self._train_state.step(StepEnd(_scalar(loss), _scalar(loss), grad_norm, _scalar(rate), took))
+
+
+def _summable(gradient: NDArray[Any]) -> NDArray[Any]:
+    """A copy to which others can be added: float16 has no room for a sum."""
+    return gradient.astype(np.promote_types(gradient.dtype, np.float32))
 
 
 def _values(reading: Reading | None) -> NDArray[np.float64] | None:

@@ -25,7 +25,7 @@ _ACCEPTED_PATH = re.compile(r"[\w./~\s\u4e00-\u9fa5-]+", re.ASCII)
 _TRACE = "*/ASCEND_PROFILER_OUTPUT/trace_view.json"
 
 
-class ProfilerRefused(RuntimeError):
+class ProfilerError(RuntimeError):
     """MindSpore's profiler can't be used now, or did not do what it was asked; the message says why."""
 
 
@@ -66,11 +66,11 @@ class MindSporeProfiler:
         return any(_will_record(each, steps) for each in _profiles())
 
     def start(self, folder: Path, steps: int, settings: ProfilerSection) -> None:
-        """Begin recording. Raises ProfilerRefused where it is not safe or did not begin."""
+        """Begin recording. Raises ProfilerError where it is not safe or did not begin."""
         if self.busy(steps):
-            raise ProfilerRefused("another profiler is active in this process")
+            raise ProfilerError("another profiler is active in this process")
         if not _ACCEPTED_PATH.fullmatch(str(folder.absolute())):
-            raise ProfilerRefused(f"MindSpore's profiler takes no path like {folder}: letters, digits, . _ - ~ only")
+            raise ProfilerError(f"MindSpore's profiler takes no path like {folder}: letters, digits, . _ - ~ only")
         saved = _save()
         try:
             self._window = _begin(folder, steps, settings, saved)
@@ -87,7 +87,7 @@ class MindSporeProfiler:
                 self._window.profile.step()
 
     def stop(self) -> None:
-        """End the window and leave the analysis to a child process. Raises ProfilerRefused where it did not end."""
+        """End the window and leave the analysis to a child process. Raises ProfilerError where it did not end."""
         from mindspore.profiler.common.process_pool import MultiProcessPool
         from mindspore.profiler.profiler_interface import ProfilerInterface
 
@@ -97,7 +97,7 @@ class MindSporeProfiler:
         if _parameters() is not window.parameters:  # theirs now: ending ours would end theirs
             window.profile._has_started = False
             self._window = None
-            raise ProfilerRefused("another profiler was set up inside the window; it was left alone")
+            raise ProfilerError("another profiler was set up inside the window; it was left alone")
         analyses = MultiProcessPool().porcess_list
         before = len(analyses)
         if window.ended >= window.steps:
@@ -107,15 +107,15 @@ class MindSporeProfiler:
         self._window = None
         _restore(window.saved)
         if ProfilerInterface.is_initialized:
-            raise ProfilerRefused("MindSpore's profiler did not end")
+            raise ProfilerError("MindSpore's profiler did not end")
 
     def trace(self, folder: Path) -> Path | None:
-        """The finished trace of a window; None while it is analysed. Raises ProfilerRefused if there will be none."""
+        """The finished trace of a window; None while it is analysed. Raises ProfilerError if there will be none."""
         if any(process.is_alive() for process in self._analyses.get(folder, ())):
             return None
         found = sorted(folder.glob(_TRACE))
         if not found:
-            raise ProfilerRefused("the analysis ended without a trace")
+            raise ProfilerError("the analysis ended without a trace")
         return found[-1]
 
     def abandon(self, folder: Path) -> None:
@@ -154,7 +154,7 @@ def _begin(folder: Path, steps: int, settings: ProfilerSection, saved: Sequence[
         warnings.simplefilter("ignore")  # levels without mstx: what is recorded stands in the manifest
         ready = tensorboard_trace_handler(str(folder.absolute()), async_mode=True)
         if ready is None:
-            raise ProfilerRefused(f"MindSpore's profiler does not accept the folder {folder}")
+            raise ProfilerError(f"MindSpore's profiler does not accept the folder {folder}")
         own = profile(
             **arguments(settings, _device_target()),
             start_profile=False,
@@ -164,7 +164,7 @@ def _begin(folder: Path, steps: int, settings: ProfilerSection, saved: Sequence[
     own.start()
     if not ProfilerInterface.is_initialized:
         own._has_started = False  # or its destructor would stop what never began
-        raise ProfilerRefused(f"MindSpore's profiler did not start; can {folder} be written?")
+        raise ProfilerError(f"MindSpore's profiler did not start; can {folder} be written?")
     return _Window(own, folder, steps, _parameters(), saved)
 
 

@@ -27,8 +27,7 @@ class Reading:
         """One flat array per tensor."""
         ends = np.cumsum([size or 0 for size in self.sizes])
         return [
-            None if size is None else self.values[end - size : end]
-            for size, end in zip(self.sizes, ends, strict=True)
+            None if size is None else self.values[end - size : end] for size, end in zip(self.sizes, ends, strict=True)
         ]
 
     def scalar(self) -> float:
