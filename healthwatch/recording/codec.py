@@ -11,8 +11,6 @@ from typing import Any
 
 from healthwatch.alerting.model import Incident, LabelSet, Notice, Now, Phase, Sample, Transition
 
-KEPT_SAMPLES = 100  # of an incident's firing series; its transitions hold every one
-
 
 def dump(value: object) -> str:
     return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -71,9 +69,8 @@ def transition_of(row: tuple[Any, ...]) -> Transition:
 
 
 def incident_row(incident: Incident) -> tuple[Any, ...]:
-    fields = asdict(incident) | {"firing": [asdict(sample) for sample in incident.firing[:KEPT_SAMPLES]]}
     ended = incident.ended.step if incident.ended else None
-    return (incident.id, incident.rule, incident.severity, incident.opened.step, ended, dump(fields))
+    return (incident.id, incident.rule, incident.severity, incident.opened.step, ended, dump(incident))
 
 
 def incident_of(text: str) -> Incident:

@@ -6,29 +6,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from healthwatch import resources
 from healthwatch.config import Config
+from healthwatch.rulefile.load import open_source
 
 BUILTIN = "builtin:"
 
 
 def describe(config: Config) -> dict[str, Any]:
     """The meta of an attempt. Nothing of receivers or commands is in it: those may hold credentials."""
+    documents = [document for source in config.rules for document in open_source(source)[0]]
     return {
         "run": config.run,
         "config_digest": config.digest,
         "no_data_after": config.no_data_after,
         "top_k": config.top_k,
         "override": config.override,
-        "rules": [{"source": source, "text": rules_text(source)} for source in config.rules],
+        "rules": [{"source": document.file, "text": document.raw.decode()} for document in documents],
     }
-
-
-def rules_text(source: str) -> str:
-    """The text of a rule source, a file or `builtin:<pack>`."""
-    if source.startswith(BUILTIN):
-        return resources.read_text(f"rules/{source.removeprefix(BUILTIN)}.yaml")
-    return Path(source).read_text(encoding="utf-8")
 
 
 def write_rules(meta: Mapping[str, Any], folder: Path) -> list[Path]:

@@ -114,7 +114,7 @@ class Recording:
         self._add_frame(batch, frame)
         batch.add(schema.ADD_TRANSITION, [transition_row(found) for found in outcome.transitions])
         batch.add(schema.PUT_INCIDENT, [incident_row(found) for found in outcome.incidents if self._changed(found)])
-        batch.add(schema.PUT_CAPTURE, [(str(note.folder), frame.step, dump(note)) for note in captures])
+        batch.add(schema.PUT_CAPTURE, [_capture_row(note, frame.step) for note in captures])
         self._add_notices(batch, notices)
         batch.add(schema.ACCEPT_NOTICE, [(moment, id_) for id_, moment in accepted])
         self._queue.append(batch)
@@ -145,8 +145,8 @@ class Recording:
     def _changed(self, incident: Any) -> bool:
         """Only what tells one state of an incident from another is worth a row; its values move at every step."""
         state = (
-            *(incident.severity, incident.joined, incident.ended, incident.ending),
-            *(incident.inhibited, incident.count, bool(incident.details)),
+            *(incident.severity, incident.count, incident.joined),
+            *(incident.inhibited, incident.ended, incident.ending),
         )
         if self._shown.get(incident.id) == state:
             return False
@@ -158,6 +158,10 @@ class Recording:
     def _add_notices(self, batch: _Batch, notices: Sequence[Notice]) -> None:
         batch.add(schema.PUT_NOTICE, [notice_row(notice) for notice in notices])
         self._buffered_notices += notices
+
+    def keep(self, captures: Sequence[Any], step: int) -> None:
+        """Notes that come after the last step, written when the recording is closed."""
+        self._next.add(schema.PUT_CAPTURE, [_capture_row(note, step) for note in captures])
 
     # The outbox
 
@@ -227,6 +231,10 @@ class Recording:
             self.stopped = "closed"
         if self._checkpointer is None or self._checkpointer.close(CLOSE_SECONDS):
             self._connection.close()
+
+
+def _capture_row(note: Any, step: int) -> tuple[str, int, str]:
+    return (str(note.folder), step, dump(note))
 
 
 def _locked(error: sqlite3.Error) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 LOGGER = logging.getLogger("healthwatch")
 
@@ -27,14 +27,22 @@ class Guard:
         except PASSED_ON:
             raise
         except BaseException as error:  # a panic of the Rust parser is no Exception
-            about = "" if part in SILENT_ABOUT else f": {error}"
-            if self.tell(part, f"{part} failed ({type(error).__name__}{about}); training goes on"):
-                LOGGER.debug("where %s failed", part, exc_info=part not in SILENT_ABOUT)
+            self.tell(part, f"{part} failed ({_about(part, error)}); training goes on")
 
-    def tell(self, part: str, message: str, level: int = logging.ERROR) -> bool:
-        """Log a message of `part` if it is the first one, and count it; returns whether it was."""
+    def tell(self, part: str, message: str, level: int = logging.ERROR) -> None:
+        """Log a message of `part` if it is the first one, and count it."""
         self.failures[part] += 1
-        first = self.failures[part] == 1
-        if first:
-            LOGGER.log(level, "%s (told once)", message)
-        return first
+        if self.failures[part] == 1:
+            self.say(f"{message} (told once)", level)
+
+    def say(self, message: str, level: int) -> None:
+        with suppress(Exception):  # a log handler of the user's may be what fails
+            LOGGER.log(level, "%s", message)
+
+
+def _about(part: str, error: BaseException) -> str:
+    if part in SILENT_ABOUT:
+        return type(error).__name__
+    with suppress(Exception):
+        return f"{type(error).__name__}: {error}"
+    return type(error).__name__

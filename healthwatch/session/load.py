@@ -25,7 +25,7 @@ def load(path: Path | str, find_integration: FindIntegration) -> Session:
         return Session(Config(run="", output=Path(), rules=(), digest="", disabled=True), (), find_integration)
     config, found = load_config(Path(path))
     rules, more = _rules(config)
-    found = [*found, *more]
+    found = [*found, *more, *_receivers(config)]
     if config is None or errors(found):
         raise Invalid(found)
     if found:
@@ -38,3 +38,12 @@ def _rules(config: Config | None) -> tuple[tuple[Rule, ...], tuple[Diagnostic, .
         return (), ()
     loaded = load_rules(config.rules, config.override)
     return loaded.rules, loaded.diagnostics
+
+
+def _receivers(config: Config | None) -> list[Diagnostic]:
+    """Problems of the receivers' URLs; apprise is imported only where there is one."""
+    if config is None or config.disabled or not config.receivers:
+        return []
+    from healthwatch.actions.notify import validate
+
+    return validate(config.receivers)
