@@ -140,7 +140,7 @@ def _title(intent: Intent, incidents: Sequence[Incident], run: str) -> str:
     first = incidents[0]
     subject = f"{first.rule} ({first.severity})" if intent.reason == "resolved" else first.rule
     more = f" and {len(incidents) - 1} more" if len(incidents) > 1 else ""
-    title = f"{head}: {subject}{more}, run {run}"
+    title = _line(f"{head}: {subject}{more}, run {run}")
     return title if len(title) <= TITLE else title[: TITLE - 1] + "…"
 
 
@@ -186,7 +186,7 @@ def _block(incident: Incident, context: Context, at_most: int | None) -> str:
     rule = context.rules.get(incident.rule)
     annotations = rule.annotations if rule is not None else {}
     limit = min(rule.limit if rule is not None else SERIES, at_most or sys.maxsize)
-    lines = [f"**{incident.rule}** ({_standing(incident)}): {_sentence(incident, annotations)}", ""]
+    lines = [f"**{_line(incident.rule)}** ({_standing(incident)}): {_sentence(incident, annotations)}", ""]
     lines.append(f"- Since {_moment(incident.since, incident.micro_step, context.zone)}")
     lines += _end(incident, context.zone)
     if incident.active and "action" in annotations:
@@ -208,7 +208,7 @@ def _sentence(incident: Incident, annotations: Mapping[str, Annotation]) -> str:
 def _filled(annotation: Annotation, incident: Incident) -> str:
     """An annotation with the labels and the value of the incident's worst series, on one line."""
     worst = _worst(incident)
-    return " ".join(annotation.render(worst.labels, worst.value).split())
+    return _line(annotation.render(worst.labels, worst.value))
 
 
 def _worst(incident: Incident) -> Sample:
@@ -258,4 +258,8 @@ def _code(text: str) -> str:
     runs = [len(run) for run in re.findall("`+", text)]
     fence = "`" * (max(runs, default=0) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{pad}{' '.join(text.split())}{pad}{fence}"
+    return f"{fence}{pad}{_line(text)}{pad}{fence}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
