@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -62,6 +63,15 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
         return (rank[found.span.file], found.span.line, found.span.column)
 
     return sorted(unique, key=place)
+
+
+_ADDRESS = re.compile(r"(?<=://).+")
+_HIDDEN = re.compile(r"(\$\{[^}]*\}?)|[^\s\"'\[\]{},]")
+
+
+def masked(text: str) -> str:
+    """The text with all that follows `://` starred out, since it may be a credential; `${NAME}` stays."""
+    return _ADDRESS.sub(lambda found: _HIDDEN.sub(lambda part: part[1] or "*", found[0]), text)
 
 
 def did_you_mean(written: object, known: Iterable[object]) -> str:

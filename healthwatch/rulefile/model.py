@@ -10,7 +10,7 @@ from healthwatch.stream.ticks import Duration
 
 if TYPE_CHECKING:
     from healthwatch.diagnostics import Diagnostic, Span
-    from healthwatch.promql import Expression
+    from healthwatch.promql.parse import Expression
     from healthwatch.rulefile.template import Template
 
 Mode: TypeAlias = Literal["active", "shadow"]
@@ -55,8 +55,13 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The rules of all sources. `rules` holds those without an error; `metrics` what the files declare."""
+    """The rules of all sources.
+
+    `rules` holds the enabled ones without an error, `metrics` what the files declare, `parameters` every rule that
+    the files name with the names of its parameters.
+    """
 
     rules: tuple[Rule, ...]
     diagnostics: tuple[Diagnostic, ...]
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -33,8 +33,7 @@ _BODY = re.compile(
 _VERB = re.compile(r"%(?P<flags>[-+0 ]*)(?P<width>\d{0,3})(?:\.(?P<precision>\d{1,2}))?(?P<verb>.)", re.DOTALL)
 
 SYNTAX_HELP = (
-    "known are {{ $labels.NAME }} and {{ $value }}, also with "
-    '| humanize, | humanizePercentage or | printf "%.2f"'
+    'known are {{ $labels.NAME }} and {{ $value }}, also with | humanize, | humanizePercentage or | printf "%.2f"'
 )
 
 
@@ -109,12 +108,10 @@ def _compile_action(action: re.Match[str]) -> Piece | TemplateProblem:
 
 def _misread(action: re.Match[str]) -> TemplateProblem:
     """Point at the first variable that does not exist, else at the whole action."""
-    start, end = action.span(1)
+    start = action.start(1)
     for found in re.finditer(r"\$\w*(?:\.\w*)*", action[1]):
         if not re.fullmatch(_REFERENCE, found[0]):
-            return TemplateProblem(
-                f"{found[0]} is not known in a template", start + found.start(), start + found.end()
-            )
+            return TemplateProblem(f"{found[0]} is not known in a template", start + found.start(), start + found.end())
     shown = action[1].strip()
     if not shown:
         return TemplateProblem("this template action is empty", *action.span())

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from healthwatch.diagnostics import Diagnostic, Severity, Span
+from healthwatch.diagnostics import Diagnostic, Severity, Span, masked
 from healthwatch.yamlfile.scalars import offsets
 
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -72,8 +72,8 @@ class Text:
         label: str = "",
         help: str = "",  # noqa: A002 - named after the field that it fills
     ) -> Diagnostic:
-        """A diagnostic with its source line filled in."""
-        return Diagnostic(code, severity, message, span, label, help, self.line(span.line))
+        """A diagnostic with its source line filled in; addresses in it are masked."""
+        return Diagnostic(code, severity, masked(message), span, label, help, masked(self.line(span.line)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

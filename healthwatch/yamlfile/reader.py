@@ -33,7 +33,8 @@ _SYNTAX = (  # what the parsers say (libyaml and pure Python differ), what we sa
     (r"(expected|another|single) document|expected a single", "a second document starts here",
      "one file holds one document; remove the ---"),
     (_OPEN, "this quote or bracket is never closed", "close it"),
-    (r"expected node content|expected the node content", "a value is missing here", "quote a text that begins with this character"),
+    (r"expected node content|expected the node content", "a value is missing here",
+     "quote a text that begins with this character"),
     (r"maximum nesting depth", "brackets are nested too deeply", ""),
 )  # fmt: skip
 
@@ -140,6 +141,8 @@ class _Builder:
         if isinstance(node, yaml.SequenceNode):
             items = enumerate(node.value)
             return [self.build(item, None, (*path, n), (*above, id(node))) for n, item in items]
+        if not isinstance(node, yaml.ScalarNode):
+            return None
         value, odd = resolve(node)
         if odd:
             mend = "quote it if it is text; write a number with decimal digits alone"
@@ -184,9 +187,7 @@ class _Builder:
             self._note("HW005", f"YAML reads the key {name or '(empty)'} as {otherwise}", key, (*path, name), mend)
         return name
 
-    def _note(
-        self, code: str, message: str, node: yaml.Node, path: KeyPath, mend: str = "", label: str = ""
-    ) -> None:
+    def _note(self, code: str, message: str, node: yaml.Node, path: KeyPath, mend: str = "", label: str = "") -> None:
         end = node.end_mark.index if node.end_mark.line == node.start_mark.line else node.start_mark.index + 1
         span = self.text.span(node.start_mark.index, end)
         self.problems.append(Problem(path, self.text.diagnostic(code, message, span, label=label, help=mend)))

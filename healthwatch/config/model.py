@@ -1,15 +1,15 @@
-"""The config file: the training YAML and its `healthwatch` section, which alone is strict."""
+"""What the config file says, defaults filled in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from healthwatch.stream.ticks import Duration
 
-NameFilter = bool | tuple[str, ...]  # True: every trainable parameter; names: substrings; False: off
+NameFilter: TypeAlias = bool | tuple[str, ...]  # True: every trainable parameter; names: substrings; False: off
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,5 +119,6 @@ class Config:
     max_logits_interval: int | None = None
     profiler: ProfilerSection = ProfilerSection()
     top_k: int | None = None
+    qk_clip: bool = False  # Muon clips q and k, so the model tracks its maximum attention logits
     disabled: bool = False
     dry_run: bool = False

@@ -1,0 +1,97 @@
+"""The training YAML to a Config, every problem of the file and of its rules at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from healthwatch import resources, yamlfile
+from healthwatch.config.model import Config
+from healthwatch.config.read import read
+from healthwatch.config.section import Section
+from healthwatch.diagnostics import Diagnostic, errors, in_order, suggest
+from healthwatch.rulefile.load import BUILTIN, load_rules
+from healthwatch.rulefile.model import Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A config with its rules. `config` is None where anything is an error; the rules are checked all the same."""
+
+    config: Config | None
+    rules: Loaded
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def load_config(
+    path: str | Path, environment: Mapping[str, str] | None = None
+) -> tuple[Config | None, list[Diagnostic]]:
+    """Read a training YAML; the config is None where anything in it is an error. Never raises.
+
+    `environment` (default: the process') fills in `${NAME}`. Rules are resolved relative to the file's folder; they
+    are loaded by `load_all`.
+    """
+    config, ours = read(yamlfile.load(path), os.environ if environment is None else environment)
+    found = in_order(ours.diagnostics)
+    return (None if errors(found) else config), found
+
+
+def load_all(path: str | Path, environment: Mapping[str, str] | None = None) -> Checked:
+    """As `load_config`, with the rules that it names loaded and its overrides checked against them."""
+    config, ours = read(yamlfile.load(path), os.environ if environment is None else environment)
+    if config is None:
+        return Checked(None, Loaded((), ()), tuple(in_order(ours.diagnostics)))
+    rules = load_rules(_present(config, ours), config.override)
+    _check_overrides(ours, config, rules)
+    _check_ladders(ours, config, rules)
+    found = (*in_order(ours.diagnostics), *rules.diagnostics)
+    return Checked(None if errors(found) else config, rules, found)
+
+
+def _present(config: Config, ours: Section) -> list[str]:
+    """The sources that are there; for the others a problem where the config names them."""
+    present = []
+    for position, source in enumerate(config.rules):
+        message, mend = _missing(source)
+        if message:
+            ours.report("HW018", message, "rules", position, help=mend)
+        else:
+            present.append(source)
+    return present
+
+
+def _missing(source: str) -> tuple[str, str]:
+    if source.startswith(BUILTIN):
+        pack, packs = source.removeprefix(BUILTIN), resources.packs()
+        known = pack in packs
+        return ("", "") if known else (f'no pack is called "{pack}"', suggest(pack, packs, "shipped packs"))
+    if Path(source).exists():
+        return "", ""
+    return f"there is no rule file {source}", "a path is relative to the config's folder"
+
+
+def _check_overrides(ours: Section, config: Config, rules: Loaded) -> None:
+    for name, override in config.override.items():
+        if name not in rules.parameters:
+            mend = suggest(name, rules.parameters, "loaded rules")
+            ours.report("HW014", f'no rule is called "{name}"', "override", name, at_key=True, help=mend)
+            continue
+        for param in override.get("params", {}):
+            if param not in rules.parameters[name]:
+                message = f'rule "{name}" has no parameter "{param}"'
+                mend = suggest(param, rules.parameters[name], "its parameters") or "it has none"
+                ours.report("HW019", message, "override", name, "params", param, at_key=True, help=mend)
+
+
+def _check_ladders(ours: Section, config: Config, rules: Loaded) -> None:
+    """A rule that names a ladder needs it."""
+    for rule in rules.rules:
+        if rule.escalation is None or rule.escalation in config.escalation:
+            continue
+        own = config.override.get(rule.name, {}).get("escalation")
+        place = ("override", rule.name, "escalation") if own else ("escalation",)
+        message = f'rule "{rule.name}" climbs the ladder "{rule.escalation}", which is not here'
+        mend = suggest(rule.escalation, config.escalation, "ladders")
+        ours.report("HW035", message, *place, at_key=not own, help=mend)

@@ -1,0 +1,106 @@
+"""What only shows when rules are seen together: names, inhibition, metrics."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence, Set
+
+from healthwatch.diagnostics import Diagnostic, suggest
+from healthwatch.promql import ast
+from healthwatch.rulefile.build import Draft
+from healthwatch.stream.catalogue import catalogue
+from healthwatch.yamlfile import Document
+
+_LIKELY_TYPO = 0.8  # difflib's ratio from which an unknown metric is taken for a misspelt one
+
+
+def names(drafts: Sequence[Draft]) -> None:
+    """Two alerts of one name: one could mute the other."""
+    first: dict[str, Draft] = {}
+    for draft in drafts:
+        if draft.name in first:
+            span = first[draft.name].document.value_span((*first[draft.name].path, "alert"))
+            mend = f"the first one stands at {span.file}:{span.line}"
+            draft.report("HW013", f'two rules are called "{draft.name}"', "alert", help=mend)
+        first.setdefault(draft.name, draft)
+
+
+def groups(document: Document) -> list[Diagnostic]:
+    """Groups of one file that share a name."""
+    found: list[Diagnostic] = []
+    first: dict[str, int] = {}
+    for position, group in enumerate(document.data["groups"]):
+        name = group.get("name") if isinstance(group, dict) else None
+        if not isinstance(name, str):
+            continue
+        path = ("groups", position, "name")
+        if name in first:
+            message = f'two groups are called "{name}"'
+            found.append(document.at_value("HW013", message, path, help=f"the first one stands on line {first[name]}"))
+        first.setdefault(name, document.value_span(path).line)
+    return found
+
+
+def inhibition(drafts: Sequence[Draft], shipped: Callable[[], Set[str]]) -> None:
+    """Fill in `inhibited_by` with the loaded rules; unknown names and cycles are errors."""
+    loaded = {draft.name for draft in drafts if draft.enabled}
+    known = {draft.name for draft in drafts}
+    for draft in drafts:
+        wanted = draft.data.get("inhibited_by", [])
+        draft.inhibited_by = tuple(name for name in wanted if name in loaded)
+        unknown = [(n, name) for n, name in enumerate(wanted) if name not in known]
+        unknown = [(n, name) for n, name in unknown if name not in shipped()]
+        for position, name in unknown:
+            mend = suggest(name, known, "loaded rules")
+            draft.report("HW014", f'no rule is called "{name}"', "inhibited_by", position, help=mend)
+    _cycles(drafts)
+
+
+def _cycles(drafts: Sequence[Draft]) -> None:
+    above = {draft.name: draft.inhibited_by for draft in drafts}
+    for draft in drafts:
+        cycle = _cycle_through(draft.name, above)
+        if cycle:
+            shown = " -> ".join(cycle)
+            position = list(draft.data["inhibited_by"]).index(cycle[1])
+            draft.report("HW015", f"inhibition goes in a circle: {shown}", "inhibited_by", position)
+
+
+def _cycle_through(name: str, above: Mapping[str, Sequence[str]]) -> list[str]:
+    """The shortest way from a rule along `inhibited_by` back to itself, empty where there is none."""
+    ways, seen = [[name]], set()
+    for way in ways:
+        for inhibitor in above.get(way[-1], ()):
+            if inhibitor == name:
+                return [*way, name]
+            if inhibitor not in seen:
+                seen.add(inhibitor)
+                ways.append([*way, inhibitor])
+    return []
+
+
+def metrics(draft: Draft, declared: Set[str]) -> None:
+    """Metrics that neither the catalogue nor a file's `metrics:` knows."""
+    known = {*catalogue(), *declared}
+    for key, expression in draft.expressions.items():
+        for node in ast.walk(expression.tree):
+            if isinstance(node, ast.VectorSelector) and node.metric and node.metric not in known:
+                _unknown_metric(draft, key, node, known)
+
+
+def _unknown_metric(draft: Draft, key: str, node: ast.VectorSelector, known: Set[str]) -> None:
+    name, start = str(node.metric), node.span[0]
+    written = str(draft.data[key])[start : start + len(name)] == name
+    end = start + len(name) if written else node.span[1]
+    closest = difflib.get_close_matches(name, known, n=1, cutoff=_LIKELY_TYPO)
+    mend = f'did you mean "{closest[0]}"?' if closest else "declare it under metrics: if it is one of yours"
+    draft.diagnostics.append(
+        draft.document.text.diagnostic(
+            "HW012",
+            f'no metric is called "{name}"',
+            draft.document.text_span((*draft.path, key), start, end),
+            severity="error" if closest else "warning",
+            label=draft.label,
+            help=mend,
+        )
+    )

@@ -1,0 +1,142 @@
+"""Rule files and shipped packs to rules: all problems of all files at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from healthwatch import resources, yamlfile
+from healthwatch.diagnostics import Diagnostic, Span, errors, in_order, suggest
+from healthwatch.rulefile import crosscheck
+from healthwatch.rulefile.build import Draft, build
+from healthwatch.rulefile.model import Loaded, Rule
+from healthwatch.rulefile.schema import findings
+from healthwatch.yamlfile import Document, KeyPath
+
+Overrides: TypeAlias = Mapping[str, Mapping[str, Any]]
+
+BUILTIN = "builtin:"
+
+REFUSED = {
+    "when": ("conditions (when) are not available yet", "write the condition as PromQL under expr"),
+    "record": ("recording rules are not supported", "write it into the alerts; equal parts are computed once"),
+    "interval": ("a group has no interval", "a rule is evaluated at every step at which its metrics have samples"),
+    "query_offset": ("a group has no query_offset", "write offset behind the selector"),
+}  # fmt: skip
+
+
+def load_rules(sources: Sequence[str | Path], overrides: Overrides | None = None) -> Loaded:
+    """Load rule files, folders of them and `builtin:<pack>`; `overrides` by rule name, as the config has them.
+
+    Never raises. `rules` holds the enabled rules without an error; whoever must refuse looks at `diagnostics`.
+    """
+    overrides = overrides or {}
+    documents: list[Document] = []
+    diagnostics: list[Diagnostic] = []
+    for source in sources:
+        opened, problems = open_source(source)
+        documents += opened
+        diagnostics += problems
+    drafts = [draft for document in documents for draft in _drafts(document, overrides, diagnostics)]
+    crosscheck.names(drafts)
+    crosscheck.inhibition(drafts, _shipped_names)
+    declared = {name: metric or {} for document in documents for name, metric in _declared(document).items()}
+    rules = [rule for draft in drafts if (rule := _finish(draft, declared)) is not None]
+    for draft in drafts:
+        diagnostics += draft.diagnostics
+    parameters = {draft.name: tuple(draft.data.get("params", {})) for draft in drafts if draft.name}
+    return Loaded(tuple(rules), tuple(in_order(diagnostics)), declared, parameters)
+
+
+def open_source(source: str | Path) -> tuple[list[Document], list[Diagnostic]]:
+    """The documents behind one source, read but not yet checked."""
+    name = str(source)
+    if name.startswith(BUILTIN):
+        pack = name.removeprefix(BUILTIN)
+        if pack not in resources.packs():
+            mend = suggest(pack, resources.packs(), "shipped packs")
+            return [], [Diagnostic("HW018", "error", f'no pack is called "{pack}"', Span(name, 0, 0, 0), help=mend)]
+        return [yamlfile.load(resources.path(f"rules/{pack}.yaml"), name)], []
+    files = files_of(Path(name))
+    if not files:
+        mend = "rule files end in .yaml or .yml"
+        return [], [Diagnostic("HW018", "error", "this folder holds no rule file", Span(name, 0, 0, 0), help=mend)]
+    return [yamlfile.load(file) for file in files], []
+
+
+def files_of(path: Path) -> list[Path]:
+    """A file itself; of a folder its rule files by name, tests left out."""
+    if not path.is_dir():
+        return [path]
+    files = (file for file in path.iterdir() if file.suffix in (".yaml", ".yml"))
+    return sorted(file for file in files if not file.stem.endswith(".test"))
+
+
+def _finish(draft: Draft, declared: Mapping[str, Any]) -> Rule | None:
+    rule = build(draft)
+    crosscheck.metrics(draft, declared.keys())
+    return None if errors(draft.diagnostics) or not draft.enabled else rule
+
+
+def _drafts(document: Document, overrides: Overrides, diagnostics: list[Diagnostic]) -> list[Draft]:
+    """The rules of a file, without the keys that the schema refuses: each is checked as far as it goes."""
+    diagnostics += document.diagnostics
+    if document.data is None:
+        diagnostics += [] if document.problems else [_nothing(document)]
+        return []
+    broken = findings(document, "rules", REFUSED)
+    diagnostics += (problem.diagnostic for problem in broken)
+    if not isinstance(document.data, dict) or not isinstance(document.data.get("groups"), list):
+        return []
+    diagnostics += crosscheck.groups(document)
+    refused = {problem.path for problem in (*document.problems, *broken)}
+    return [
+        Draft(
+            document,
+            path,
+            _sound(rule, path, refused),
+            _sound(group, path[:2], refused),
+            overrides.get(rule["alert"], {}),
+            sound=not any(each[: len(path)] == path for each in refused),
+        )
+        for path, group, rule in _rules(document.data["groups"])
+    ]
+
+
+def _sound(mapping: Mapping[str, Any], path: KeyPath, refused: Set[KeyPath]) -> dict[str, Any]:
+    """The keys below which nothing is wrong."""
+    wrong = {each[len(path)] for each in refused if each[: len(path)] == path and len(each) > len(path)}
+    return {key: value for key, value in mapping.items() if key not in wrong}
+
+
+def _rules(groups: Sequence[Any]) -> list[tuple[KeyPath, Mapping[str, Any], Mapping[str, Any]]]:
+    """Every rule that has a name, with its path and its group."""
+    return [
+        (("groups", g, "rules", r), group, rule)
+        for g, group in enumerate(groups)
+        if isinstance(group, dict) and isinstance(group.get("rules"), list)
+        for r, rule in enumerate(group["rules"])
+        if isinstance(rule, dict) and isinstance(rule.get("alert"), str)
+    ]
+
+
+def _declared(document: Document) -> Mapping[str, Any]:
+    metrics = document.data.get("metrics") if isinstance(document.data, dict) else None
+    return metrics if isinstance(metrics, dict) else {}
+
+
+def _nothing(document: Document) -> Diagnostic:
+    span = Span(document.file, 0, 0, 0)
+    return Diagnostic("HW021", "error", "this file is empty", span, help="a rule file begins with groups:")
+
+
+def _shipped_names() -> frozenset[str]:
+    """The alerts of all packs: a rule may name one that is not loaded."""
+    documents = (yamlfile.load(resources.path(f"rules/{pack}.yaml"), pack) for pack in resources.packs())
+    return frozenset(
+        rule["alert"]
+        for document in documents
+        if isinstance(document.data, dict)
+        for _, _, rule in _rules(document.data.get("groups", []))
+    )

@@ -1,0 +1,244 @@
+"""JSON Schema findings as diagnostics: each under the exact key or value that is wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from healthwatch import resources
+from healthwatch.diagnostics import Diagnostic, did_you_mean, suggest
+from healthwatch.yamlfile import Document, KeyPath, Problem, number_hint
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator
+
+Found: TypeAlias = tuple[KeyPath, Diagnostic]
+Explanation: TypeAlias = tuple[str, str, str]  # code, message, help
+Refused: TypeAlias = Mapping[str, tuple[str, str]]  # a key that is known but can't be used: why, and what to do instead
+
+_TYPES = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+}
+
+
+@cache
+def schema(name: str) -> Mapping[str, Any]:
+    """A shipped schema: `rules` or `config`."""
+    loaded: Mapping[str, Any] = json.loads(resources.read_text(f"schemas/{name}.schema.json"))
+    return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What one keyword of the schema refuses: `bound` is the keyword's own value."""
+
+    path: KeyPath
+    keyword: str
+    bound: Any
+    value: Any
+    schema: Mapping[str, Any]
+    message: str
+
+    @classmethod
+    def of(cls, error: ValidationError) -> _Failure:
+        keyword = "propertyNames" if "propertyNames" in error.absolute_schema_path else str(error.validator)
+        described: Any = error.schema
+        path = tuple(error.absolute_path)
+        return cls(path, keyword, error.validator_value, error.instance, described, error.message)
+
+    @property
+    def title(self) -> str:
+        return str(self.schema.get("title", ""))
+
+    @property
+    def description(self) -> str:
+        """What the title means; only something with a title is described in a message."""
+        return str(self.schema.get("description", "")) if self.title else ""
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.schema.get("properties", {})
+        return found
+
+    @property
+    def place(self) -> str:
+        return self.title or (f'"{self.path[-1]}"' if self.path else "the file")
+
+
+def findings(document: Document, name: str, refused: Refused | None = None) -> list[Problem]:
+    """Everything in the document that its schema does not allow, with the path of the key that is wrong."""
+    return [
+        Problem(path, found)
+        for error in _validator(name).iter_errors(document.data)
+        for path, found in _diagnostics(document, _Failure.of(error), refused or {})
+    ]
+
+
+@cache
+def _validator(name: str) -> Validator:
+    from jsonschema import Draft202012Validator, validators
+
+    checker = Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {
+            "integer": lambda _checker, value: isinstance(value, int) and not isinstance(value, bool),
+            "number": lambda _checker, value: _is_finite_number(value),
+        }
+    )
+    extend: Any = validators.extend  # its stub has no types
+    validator: Validator = extend(Draft202012Validator, type_checker=checker)(schema(name))
+    return validator
+
+
+def _is_finite_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _diagnostics(document: Document, failure: _Failure, refused: Refused) -> Iterator[Found]:
+    path = failure.path
+    if failure.keyword == "propertyNames":
+        path = (*path, failure.value)
+        yield path, document.at_key("HW010", f'"{failure.value}" is not a {failure.title}', path)
+    elif failure.keyword == "additionalProperties":
+        for key in failure.value:
+            if key not in failure.properties:
+                yield (*path, key), _unknown_key(document, key, failure, refused)
+    elif failure.keyword == "required":
+        yield from _missing_keys(document, failure, refused)
+    else:
+        code, message, mend = _EXPLAIN.get(failure.keyword, _other)(document, failure)
+        yield path, document.at_value(code, message, path, help=mend)
+
+
+def _unknown_key(document: Document, key: str, failure: _Failure, refused: Refused) -> Diagnostic:
+    path = (*failure.path, key)
+    if key in refused:
+        why, instead = refused[key]
+        return document.at_key("HW017", why, path, help=instead)
+    parent = _empty_before(failure.value, key)
+    mend = suggest(key, failure.properties, "known keys")
+    if parent:
+        mend = f'"{parent}" above it is empty: indent "{key}" deeper if it belongs there'
+    return document.at_key("HW007", f'unknown key "{key}" in {failure.place}', path, help=mend)
+
+
+def _empty_before(mapping: Mapping[str, Any], key: str) -> str:
+    """The key above that has no value, when `key` comes right after it or after others that do."""
+    empty = ""
+    for name, value in mapping.items():
+        if name == key:
+            return empty
+        if value is None:
+            empty = name
+    return ""
+
+
+def _missing_keys(document: Document, failure: _Failure, refused: Refused) -> Iterator[Found]:
+    """One that is merely misspelt, or that something refused stands for, is not told again."""
+    unknown = set(failure.value) - set(failure.properties)
+    if unknown & set(refused):
+        return
+    for key in failure.bound:
+        if key not in failure.value and not did_you_mean(key, unknown):
+            message = f'{failure.place} lacks the key "{key}"'
+            yield failure.path, document.at_key("HW008", message, failure.path)
+
+
+def _wrong_type(document: Document, failure: _Failure) -> Explanation:
+    wanted = [failure.bound] if isinstance(failure.bound, str) else list(failure.bound)
+    numeric = failure.title != "text" and bool({"integer", "number"} & set(wanted))
+    shown, mend = _shown(document, failure.path, failure.value, numeric=numeric)
+    mend = mend or ("" if failure.title == "text" else failure.description)
+    return "HW009", f"{_name(failure.path)} must be {_expected(wanted, failure.title)}, not {shown}", mend
+
+
+def _expected(wanted: Sequence[str], title: str) -> str:
+    if title:
+        return title if title == "text" else f"a {title}"
+    words = [_TYPES[each] for each in wanted if each != "null"]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _shown(document: Document, path: KeyPath, value: Any, *, numeric: bool) -> tuple[str, str]:
+    """What was written, in words, and how to mend it."""
+    written = document.written(path) or ""
+    match value:
+        case None:
+            return "empty", ""
+        case bool() if written.lower() not in ("true", "false"):
+            shown = str(value).lower()
+            return f"{shown} (YAML reads {written} as {shown})", "" if numeric else f'quote it: "{written}"'
+        case bool():
+            return str(value).lower(), ""
+        case float() if not math.isfinite(value):
+            return written, "it must be finite"
+        case int() | float():
+            return written or str(value), ""
+        case str() if numeric and number_hint(value):
+            return f'the text "{value}"', f"YAML reads {value} as text: write {number_hint(value)}"
+        case str() if numeric and document.quoted(path) and value.replace(".", "", 1).isdigit():
+            return f'the text "{value}"', "remove the quotes"
+        case str():
+            return f'the text "{value[:60]}"', ""
+        case list():
+            return "a list", ""
+        case _:
+            return "a mapping", ""
+
+
+def _name(path: KeyPath) -> str:
+    if path and isinstance(path[-1], int):
+        holder = next((str(key) for key in reversed(path) if isinstance(key, str)), "the list")
+        return f'item {path[-1] + 1} of "{holder}"'
+    return f'"{path[-1]}"' if path else "the file"
+
+
+def _not_in_enum(document: Document, failure: _Failure) -> Explanation:
+    written = document.written(failure.path) or failure.value
+    return "HW010", f'{_name(failure.path)} can\'t be "{written}"', suggest(written, failure.bound, "one of")
+
+
+def _out_of_range(_document: Document, failure: _Failure) -> Explanation:
+    bound = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most"}[failure.keyword]
+    return "HW010", f"{_name(failure.path)} must be {bound} {failure.bound}, not {failure.value}", ""
+
+
+def _bad_pattern(_document: Document, failure: _Failure) -> Explanation:
+    written = str(failure.value)
+    if number_hint(written):
+        return "HW009", f"{_name(failure.path)}: YAML reads {written} as text", f"write {number_hint(written)}"
+    return "HW010", f'{_name(failure.path)}: "{written[:60]}" is not a {failure.title}', failure.description
+
+
+def _empty(_document: Document, failure: _Failure) -> Explanation:
+    return "HW010", f"{_name(failure.path)} must not be empty", ""
+
+
+def _repeated(_document: Document, failure: _Failure) -> Explanation:
+    return "HW010", f"{_name(failure.path)} holds an item twice", ""
+
+
+def _other(_document: Document, failure: _Failure) -> Explanation:
+    return "HW010", f"{_name(failure.path)}: {failure.message}", ""
+
+
+_EXPLAIN: Mapping[str, Callable[[Document, _Failure], Explanation]] = {
+    "type": _wrong_type,
+    "enum": _not_in_enum,
+    "minimum": _out_of_range,
+    "exclusiveMinimum": _out_of_range,
+    "maximum": _out_of_range,
+    "pattern": _bad_pattern,
+    "minLength": _empty,
+    "minItems": _empty,
+    "uniqueItems": _repeated,
+}
