@@ -1,0 +1,82 @@
+"""The naive evaluator itself, on recordings that were made without healthwatch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from naive import incidents, messages
+from naive_rules import STEP, Samples
+
+pytestmark = pytest.mark.long
+
+MEASURED = {
+    ("ParamGradNormSpike", 151),
+    ("GradNormSpike", 153),
+    ("ExpertSaturation", 213),
+    ("ExpertImbalanceSevere", 246),
+    ("ExpertDead", 260),
+    ("ExpertImbalance", 267),
+    ("AttentionLogitGrowth", 322),
+    ("AttentionLogitHigh", 324),
+    ("AttentionLogitExtreme", 328),
+    ("LossNonFinite", 380),
+    ("GradNormNonFinite", 380),
+}
+FOLLOW_UPS = {"GradNormSpike": range(322, 345), "ParamGradNormSpike": range(322, 345)}
+
+
+def read(path: Path, steps: int) -> Samples:
+    """The arrays of ../shared/experiments as samples, on the ticks that the monitors use."""
+    arrays = np.load(path)
+    samples = Samples()
+    for index in range(min(steps, len(arrays["grad_norm"]))):
+        end = (index + 1) * STEP
+        for micro_step, tick in enumerate((end - STEP // 2, end)):
+            for name, norm in zip(arrays["names"], arrays["micro_norm"][index, micro_step], strict=True):
+                samples.add("micro_norm", {"param": str(name)}, tick, norm)
+            samples.add("local_loss", {}, tick, arrays["local_loss"][index, micro_step])
+            for (layer, expert), count in np.ndenumerate(arrays["tokens"][index, micro_step]):
+                samples.add("tokens_per_expert", {"layer": str(layer), "expert": str(expert)}, tick, count)
+        for (layer, head), logit in np.ndenumerate(arrays["logit"][index].max(axis=0)):
+            samples.add("max_attention_logit", {"layer": str(layer), "head": str(head)}, end, logit)
+        for layer in range(arrays["tokens"].shape[2]):
+            samples.add("router_topk", {"layer": str(layer)}, end, 2)
+        samples.add("loss", {}, end, arrays["local_loss"][index].mean())
+        samples.add("grad_norm", {}, end, arrays["grad_norm"][index])
+    return samples
+
+
+def test_finds_every_fault_at_the_step_that_was_measured(shared: Path) -> None:
+    found = incidents(read(shared / "experiments" / "fault_plan_recorded.npz", 420))
+    opened = {(incident.rule, incident.opened) for incident in found}
+    others = opened - MEASURED
+    assert opened >= MEASURED
+    assert all(step in FOLLOW_UPS.get(rule, ()) for rule, step in others), others
+    assert all(incident.ended is not None and incident.ended <= 400 for incident in found)
+
+
+def test_is_silent_on_a_healthy_run(shared: Path) -> None:
+    assert incidents(read(shared / "experiments" / "healthy_recorded.npz", 440)) == []
+
+
+def test_messages_of_three_groups() -> None:
+    spike = incident("Spike", "warning", 10, 30)
+    worse = incident("Worse", "critical", 12, 25)
+    late = incident("Late", "warning", 70, 90)
+    joins = incident("Joins", "warning", 75, 130)
+    assert [(one.step, one.reason) for one in messages([spike, worse, late, joins], 200, 50)] == [
+        (10, "opened"),
+        (12, "severity"),
+        (30, "resolved"),
+        (70, "opened"),
+        (120, "joined"),
+        (130, "resolved"),
+    ]
+
+
+def incident(rule: str, severity: str, opened: int, ended: int):
+    from naive import Incident
+
+    return Incident(rule, severity, opened, ended, [(opened, ())])
