@@ -1,0 +1,117 @@
+"""How long healthwatch's own calls take in a loop of 1,000 steps while its receiver accepts and never answers.
+
+`python benchmarks/step.py [--steps N]`: all shipped packs, 64 parameters at two micro-steps, two MoE layers, and the
+same with 20,480 parameters. Faults fire all along, so that messages are written and wait. Target: no call above 50 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+import healthwatch
+from healthwatch.recording import Run
+from healthwatch.session import Session
+
+PACKS = ("loss", "gradients", "moe", "attention")
+THINKING = 0.005  # seconds of training between two steps
+TARGET = 50.0  # ms
+
+
+@dataclass
+class Stopwatch:
+    """Wall time of every call, by its name, in milliseconds."""
+
+    taken: dict[str, list[float]] = field(default_factory=dict)
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.taken.setdefault(name, []).append((time.perf_counter() - began) * 1000)
+
+    def rows(self) -> Iterator[str]:
+        for name, taken in self.taken.items():
+            median, p99, longest = np.percentile(taken, (50, 99, 100))
+            yield f"{name:<12} {len(taken):>6} {median:>9.3f} {p99:>9.3f} {longest:>9.3f}"
+
+
+def loop(hw: Session, parameters: int, steps: int, timed: Stopwatch) -> None:
+    random = np.random.default_rng(3)
+    params = [{"param": f"decoder.layers.{number}.w"} for number in range(parameters)]
+    experts = [{"block": "decoder", "layer": str(layer), "expert": str(each)} for layer in (0, 1) for each in range(8)]
+    heads = [{"block": "decoder", "layer": str(layer), "head": str(each)} for layer in (0, 1) for each in range(4)]
+    layers = [{"block": "decoder", "layer": str(layer)} for layer in (0, 1)]
+    for step in range(1, steps + 1):
+        norms = np.exp(0.2 * random.standard_normal((2, parameters))).astype(np.float32)
+        norms[1, step % parameters] *= 50 if step % 40 == 0 else 1
+        for micro_step in (0, 1):
+            with timed("log_values"):
+                hw.log_values("micro_norm", norms[micro_step], params, micro_step)
+            with timed("log_values"):
+                hw.log_values("tokens_per_expert", random.multinomial(256, np.full(8, 1 / 8), 2).ravel(), experts)
+        with timed("log"):
+            hw.log(grad_norm=float(np.sqrt((norms**2).sum())), lr=1e-3)
+        hw.log_values("router_topk", [2, 2], layers)
+        hw.log_values("max_attention_logit", np.full(8, 200.0 if step % 20 < 6 else 5.0), heads)
+        with timed("step"):
+            hw.step(np.nan if step % 100 == 0 else 3.0 + 0.01 * random.standard_normal())
+        time.sleep(THINKING)
+
+
+def write_config(folder: Path, url: str) -> Path:
+    section = {
+        "run": "benchmark",
+        "output": str(folder / "output"),
+        "rules": [f"builtin:{pack}" for pack in PACKS],
+        "escalation": {severity: [{"notify": "hole"}] for severity in ("critical", "warning")},
+        "receivers": {"hole": {"urls": [url], "group_interval": 5}},
+    }
+    path = folder / "train.yaml"
+    path.write_text(yaml.safe_dump({"healthwatch": section}))
+    return path
+
+
+def measure(parameters: int, steps: int) -> float:
+    """Run one loop, print its table, return the longest call in milliseconds."""
+    timed = Stopwatch()
+    with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as hole:
+        config = write_config(Path(folder), f"json://127.0.0.1:{hole.getsockname()[1]}/")
+        hw = healthwatch.load(config).attach()
+        loop(hw, parameters, steps, timed)
+        began = time.perf_counter()
+        hw.close()
+        closing = time.perf_counter() - began
+        with Run.open(Path(folder) / "output") as run:
+            said, waiting = len(run.transitions()), sum(row.accepted is None for row in run.outbox())
+            size = run.path.stat().st_size / steps
+    print(f"\n{parameters:,} parameters, {steps:,} steps, {said} transitions, {waiting} notices wait")
+    print(f"{'call':<12} {'calls':>6} {'median':>9} {'p99':>9} {'longest':>9}   ms")
+    print("\n".join(timed.rows()))
+    print(f"per step: {hw.healthwatch_seconds / steps * 1000:.3f} ms, {size / 1000:.1f} kB; close: {closing:.2f} s")
+    if hw.guard.failures:
+        print(f"problems: {dict(hw.guard.failures)}")
+    return max(max(taken) for taken in timed.taken.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--steps", type=int, default=1000)
+    steps = parser.parse_args().steps
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    longest = max(measure(parameters, steps) for parameters in (64, 20_480))
+    print(f"\nlongest call {longest:.1f} ms (target {TARGET:.0f} ms): {'met' if longest <= TARGET else 'missed'}")
+
+
+if __name__ == "__main__":
+    main()
