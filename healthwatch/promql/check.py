@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
+from healthwatch.diagnostics import did_you_mean
 from healthwatch.promql import ast
 from healthwatch.promql.ast import Expr, Problem, Span, ValueType
 from healthwatch.promql.selectors import valid_label
@@ -143,8 +142,7 @@ class _Checker:
             what = "the function info" if name == "info" else f"{name} works on histograms, which are"
             self.report("HW109", f"{what} {'is ' if name == 'info' else ''}not supported", node.name_span)
             return
-        near = [_RENAMED[name]] if name in _RENAMED else get_close_matches(name.lower(), FUNCTIONS, 1)
-        help_ = f'did you mean "{near[0]}"?' if near else ""
+        help_ = did_you_mean(_RENAMED.get(name, name), FUNCTIONS)
         self.report("HW103", f'no function is called "{name}"', node.name_span, help_)
 
     def _count(self, node: ast.Call, signature: Signature) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
+from healthwatch.diagnostics import suggest
 from healthwatch.promql.ast import Problem, Span
 from healthwatch.stream.ticks import TICKS_PER_STEP
 
@@ -207,9 +207,7 @@ class _Lexer:
         name = text[1:]
         value = self.params.get(name)
         if value is None:
-            near = get_close_matches(name, self.params, 1)
-            known = ", ".join(f"${known}" for known in self.params)
-            help_ = f'did you mean "${near[0]}"?' if near else f"parameters: {known}" if known else "it has no `params`"
+            help_ = suggest(name, self.params, "params") or "there are no params"
             self.problems.append(Problem("HW107", f"the parameter {text} is not defined", span, help_))
             return Token("bad", text, span)
         if isinstance(value, str):

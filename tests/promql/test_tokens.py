@@ -144,8 +144,8 @@ def test_every_bad_token_is_told_at_once() -> None:
 
 
 def test_a_misspelt_param_gets_a_suggestion() -> None:
-    assert tokenize("x > $rtio", {"ratio": 3}).problems[0].help == 'did you mean "$ratio"?'
-    assert tokenize("x > $zz", {"ratio": 3}).problems[0].help == "parameters: $ratio"
+    assert tokenize("x > $rtio", {"ratio": 3}).problems[0].help == 'did you mean "ratio"?'
+    assert tokenize("x > $zz", {"ratio": 3}).problems[0].help == "params: ratio"
 
 
 def _without_blanks(text: str, lexed: Lexed) -> bool:

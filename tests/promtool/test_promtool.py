@@ -1,0 +1,137 @@
+"""Alert semantics and results against promtool: golden results everywhere, the tool where `make tools` put it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import promtool
+import pytest
+import yaml
+from dialects import LOOKBACK, Case, our_rules, with_units
+from promtool import ALERT_SEEDS, EXPRESSION_SEEDS, PROMTOOL, alert_name, alert_timelines, golden
+from random_cases import alert_case, expression_case
+
+from healthwatch.alerting.model import Phase
+from healthwatch.engine import Engine
+from healthwatch.promql import Program, parse
+from healthwatch.promql.vector import EvaluationError
+from healthwatch.rulefile import load_rules
+from healthwatch.stream import Frame, History, Series, SeriesTable, tick_of
+from healthwatch.stream.series import METRIC_NAME
+
+LETTERS = {Phase.INACTIVE: ".", Phase.PENDING: "p", Phase.FIRING: "f"}
+
+
+def registered(case: Case, table: SeriesTable) -> list[tuple[Series, np.ndarray]]:
+    """Each metric's series and their values, a row a step."""
+    metrics: dict[str, list[str]] = {}
+    for name in case.series:
+        metrics.setdefault(name.partition("{")[0], []).append(name)
+    return [
+        (
+            table.register(metric, [labels_of(name) for name in names]),
+            np.array([case.series[name] for name in names]).T,
+        )
+        for metric, names in metrics.items()
+    ]
+
+
+def labels_of(name: str) -> dict[str, str]:
+    inner = name.partition("{")[2].rstrip("}")
+    return {key: value.strip('"') for key, _, value in (pair.partition("=") for pair in inner.split(", ") if pair)}
+
+
+def our_timelines(case: Case, folder: Path) -> dict[str, str]:
+    rule_file = folder / "rules.yaml"
+    rule_file.write_text(yaml.safe_dump(our_rules(case)), encoding="utf-8")
+    loaded = load_rules([rule_file])
+    assert len(loaded.rules) == len(case.rules), loaded.diagnostics
+    table = SeriesTable()
+    columns = registered(case, table)
+    engine = Engine(loaded.rules, table)
+    timelines: dict[str, list[str]] = {}
+    for step in range(1, case.steps + 1):
+        frame = Frame(step)
+        for series, values in columns:
+            frame.add(series, values[step - 1])
+        frame.close()
+        outcome = engine.step(frame)
+        assert not outcome.problems
+        for transition in outcome.transitions:
+            labels = {key: value for key, value in transition.labels if key != METRIC_NAME}
+            timeline = timelines.setdefault(alert_name(transition.rule, labels), ["."] * case.steps)
+            timeline[step - 1 :] = LETTERS[transition.after] * (case.steps - step + 1)
+    return {name: "".join(timeline) for name, timeline in sorted(timelines.items())}
+
+
+@pytest.mark.parametrize("seed", ALERT_SEEDS)
+def test_alerts_go_through_the_states_of_prometheus(seed: int, tmp_path: Path) -> None:
+    case = alert_case(seed)
+    expected = golden("alerts")[case.name]
+    assert our_timelines(case, tmp_path) == expected
+    assert any("f" in timeline for timeline in expected.values())
+
+
+def history_of(case: Case) -> History:
+    history = History(SeriesTable())
+    for series, values in registered(case, history.table):
+        for step in range(1, case.steps + 1):
+            history.append(tick_of(step), series, values[step - 1])
+    return history
+
+
+def our_values(history: History, expr: str, step: int) -> dict[str, float] | str:
+    expression = parse(expr).expression
+    assert expression is not None
+    try:
+        vector = Program(history).add(expression, LOOKBACK).evaluate(tick_of(step))
+    except EvaluationError:
+        return "error"
+    return {
+        _text(dict(vector.labels[position])): float(vector.values[position]) for position in np.flatnonzero(vector.kept)
+    }
+
+
+def _text(labels: dict[str, str]) -> str:
+    return ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
+
+
+@pytest.mark.parametrize("seed", EXPRESSION_SEEDS)
+def test_expressions_have_the_values_of_prometheus(seed: int) -> None:
+    case = expression_case(seed)
+    history = history_of(case)
+    for expr, results in golden("expressions")[case.name].items():
+        for step, expected in results.items():
+            found = our_values(history, expr, int(step))
+            if expected == "error":
+                assert found == "error", (expr, step)
+                continue
+            assert isinstance(found, dict), (expr, step)
+            assert found.keys() == expected.keys(), (expr, step)
+            for labels, value in found.items():
+                assert value == pytest.approx(float(expected[labels]), rel=1e-9, nan_ok=True), (expr, step, labels)
+
+
+def test_the_dialects() -> None:
+    assert with_units("rate(x[4.5] offset 3) > 2 ^ 4") == "rate(x[4500ms] offset 3000ms) > 2 ^ 4"
+    assert with_units('max_over_time((x{a="[5]"} offset -2)[10:1]) > $k') == (
+        'max_over_time((x{a="[5]"} offset -2000ms)[10000ms:1000ms]) > $k'
+    )
+
+
+if PROMTOOL.exists():  # without `make tools` the golden results alone must do
+
+    @pytest.mark.parametrize("seed", [ALERT_SEEDS[0], ALERT_SEEDS[-1]])
+    def test_the_golden_alerts_are_those_of_the_tool(seed: int) -> None:
+        case = alert_case(seed)
+        assert alert_timelines(case) == golden("alerts")[case.name]
+
+    def test_the_golden_values_are_those_of_the_tool() -> None:
+        case = expression_case(EXPRESSION_SEEDS[0])
+        assert promtool.values(case) == golden("expressions")[case.name]
+
+    @pytest.mark.parametrize("seed", range(100, 103))
+    def test_more_rules_against_the_tool(seed: int, tmp_path: Path) -> None:
+        case = alert_case(seed)
+        assert our_timelines(case, tmp_path) == alert_timelines(case)
