@@ -6,9 +6,14 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 MISSING_SHARED = "needs ../shared, which is not here"
+
+# A busy machine is slow, not wrong.
+settings.register_profile("healthwatch", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("healthwatch")
 
 
 @pytest.fixture(scope="session")

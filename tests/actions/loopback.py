@@ -30,6 +30,7 @@ class Http:
         self.messages: list[dict[str, Any]] = []  # of every request
         self.accepted: list[dict[str, Any]] = []
         self.times: list[float] = []
+        self.paths: list[str] = []
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -57,6 +58,7 @@ def _handler(server: Http) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            server.paths.append(self.path)
             is_json = self.headers["Content-Type"] == "application/json"
             answer = server.next_answer(json.loads(text) if is_json else {"text": text})
             if answer == "reset":

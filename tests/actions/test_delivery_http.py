@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import apprise
 from loopback import FAST, black_hole, delivery, http, notice, wait_for
+
+MARKDOWN = not apprise.__version__.startswith("1.")  # whether json:// takes it
 
 
 def test_a_notice_is_accepted_once():
@@ -21,7 +24,7 @@ def test_a_notice_is_accepted_once():
         sent.close()
     [message] = server.messages
     assert message["title"] == "CRITICAL: Rule a"
-    assert message["message"] == "**Rule** `a`"
+    assert message["message"] == ("**Rule** `a`" if MARKDOWN else "Rule a")
     assert message["type"] == "failure"
 
 

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from healthwatch.actions.notify.line import Answer, Line, Pace, Waiting, admit, settle, take, wakes
@@ -59,9 +60,14 @@ class Lane:
             self._line, dropped = admit(self._line, notice, self.pace.backlog)
             self._dropped += dropped is not None
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="healthwatch-notify", daemon=True)
-                self._thread.start()
+                self._start()
             self._changed.notify()
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._work, name="healthwatch-notify", daemon=True)
+        with suppress(RuntimeError):  # no more threads: the next notice tries again, and the outbox keeps this one
+            thread.start()
+            self._thread = thread
 
     def finish(self, timeout: float) -> None:
         """No notice comes any more: what is left is tried now, up to the first failure or the end of the time."""
