@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from healthwatch.actions.captures.trace import TraceCheck
-from healthwatch.alerting.model import Incident, Now
+from healthwatch.alerting.model import Incident, Now, Sample
 from healthwatch.config import ProfilerSection
 from healthwatch.recording.codec import dump
 
@@ -125,6 +125,11 @@ def _incident(incident: Incident, now: Now) -> dict[str, Any]:
         "micro_step": incident.micro_step,
         "labels": dict(worst.labels) if worst else {},
         "value": worst.value if worst else None,
-        "firing": [{"labels": dict(each.labels), "value": each.value} for each in incident.firing[:KEPT_SAMPLES]],
-        "series": len(incident.firing),
+        "firing": _samples(incident.firing),
+        "details": _samples(incident.details),
+        "count": incident.count,
     }
+
+
+def _samples(samples: tuple[Sample, ...]) -> list[dict[str, Any]]:
+    return [{"labels": dict(each.labels), "value": each.value} for each in samples[:KEPT_SAMPLES]]

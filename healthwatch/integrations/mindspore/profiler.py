@@ -9,10 +9,10 @@ from __future__ import annotations
 import gc
 import re
 import warnings
-from collections.abc import Sequence
+import weakref
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from healthwatch.config import ProfilerSection
 
@@ -23,6 +23,9 @@ _SHARED = (  # what constructing a `profile` overwrites, by the module and the s
 )
 _ACCEPTED_PATH = re.compile(r"[\w./~\s\u4e00-\u9fa5-]+", re.ASCII)
 _TRACE = "*/ASCEND_PROFILER_OUTPUT/trace_view.json"
+
+
+Shared: TypeAlias = list[tuple[Any, str, Any]]  # holder, attribute, value
 
 
 class ProfilerError(RuntimeError):
@@ -36,8 +39,10 @@ class _Window:
     profile: Any
     folder: Path
     steps: int
-    parameters: Any  # of our object, as the process-wide context holds them
-    saved: Sequence[tuple[Any, str, Any]]
+    before: Shared  # what the process shared before our object was constructed, and since
+    own: Shared
+    parameters: Any
+    others: list[weakref.ref[Any]]  # constructed before ours, by somebody else
     ended: int = 0
 
 
@@ -60,10 +65,12 @@ class MindSporeProfiler:
 
         if self._window is not None or ProfilerInterface.is_initialized:
             return True
+        return self._foreign() and any(_will_record(each, steps) for each in _profiles())
+
+    def _foreign(self) -> bool:
+        """Whether somebody else has constructed a profiler since ours; only then is it looked for."""
         parameters = _parameters()
-        if parameters is None or parameters is self._own_parameters:
-            return False  # nobody else has constructed one: no need to look for it
-        return any(_will_record(each, steps) for each in _profiles())
+        return parameters is not None and parameters is not self._own_parameters
 
     def start(self, folder: Path, steps: int, settings: ProfilerSection) -> None:
         """Begin recording. Raises ProfilerError where it is not safe or did not begin."""
@@ -71,43 +78,68 @@ class MindSporeProfiler:
             raise ProfilerError("another profiler is active in this process")
         if not _ACCEPTED_PATH.fullmatch(str(folder.absolute())):
             raise ProfilerError(f"MindSpore's profiler takes no path like {folder}: letters, digits, . _ - ~ only")
-        saved = _save()
+        before = _save()
+        others = [weakref.ref(each) for each in _profiles()] if self._foreign() else []
         try:
-            self._window = _begin(folder, steps, settings, saved)
+            own = _begin(folder, steps, settings)
         except BaseException:
-            _restore(saved)
+            _restore(before)
             raise
-        self._own_parameters = self._window.parameters
+        self._own_parameters = _parameters()
+        self._window = _Window(own, folder, steps, before, _save(), self._own_parameters, others)
 
     def step(self) -> None:
-        """A step has ended. The last one is closed by `stop`, which is then all that can take long."""
-        if self._window is not None:
-            self._window.ended += 1
-            if self._window.ended < self._window.steps:
-                self._window.profile.step()
+        """A step has ended. The last one is closed by `stop`, which is then all that can take long.
+
+        Raises ProfilerError where somebody else has begun to record: the window is theirs from then on.
+        """
+        window = self._window
+        if window is None:
+            return
+        window.ended += 1
+        self._give_way(window)
+        if window.ended < window.steps:
+            window.profile.step()
 
     def stop(self) -> None:
         """End the window and leave the analysis to a child process. Raises ProfilerError where it did not end."""
-        from mindspore.profiler.common.process_pool import MultiProcessPool
         from mindspore.profiler.profiler_interface import ProfilerInterface
 
         window = self._window
         if window is None:
             return
-        if _parameters() is not window.parameters:  # theirs now: ending ours would end theirs
-            window.profile._has_started = False
-            self._window = None
-            raise ProfilerError("another profiler was set up inside the window; it was left alone")
+        self._give_way(window)
+        self._end(window)
+        _restore(window.before)
+        if ProfilerInterface.is_initialized:
+            raise ProfilerError("MindSpore's profiler did not end")
+
+    def _end(self, window: _Window) -> None:
+        from mindspore.profiler.common.process_pool import MultiProcessPool
+
+        self._window = None
         analyses = MultiProcessPool().porcess_list
         before = len(analyses)
         if window.ended >= window.steps:
             window.profile.step()
         window.profile.stop()
         self._analyses[window.folder] = list(analyses[before:])
-        self._window = None
-        _restore(window.saved)
-        if ProfilerInterface.is_initialized:
-            raise ProfilerError("MindSpore's profiler did not end")
+
+    def _give_way(self, window: _Window) -> None:
+        """If somebody else has set up or started a profiler since, end ours as it should be, and let theirs record."""
+        from mindspore.profiler.profiler_interface import ProfilerInterface
+
+        started = [each for each in (other() for other in window.others) if _records(each)]
+        if _parameters() is window.parameters and not started:
+            return
+        theirs = _save() if _parameters() is not window.parameters else window.before
+        _restore(window.own)
+        self._end(window)
+        _restore(theirs)
+        if any(_records(each) for each in _profiles()):
+            ProfilerInterface.init()
+            ProfilerInterface.start()
+        raise ProfilerError("another profiler was set up inside the window, which was left to it")
 
     def trace(self, folder: Path) -> Path | None:
         """The finished trace of a window; None while it is analysed. Raises ProfilerError if there will be none."""
@@ -146,7 +178,8 @@ def arguments(settings: ProfilerSection, device_target: str) -> dict[str, Any]:
     }
 
 
-def _begin(folder: Path, steps: int, settings: ProfilerSection, saved: Sequence[tuple[Any, str, Any]]) -> _Window:
+def _begin(folder: Path, steps: int, settings: ProfilerSection) -> Any:
+    """A `profile` object that records."""
     from mindspore.profiler import profile, schedule, tensorboard_trace_handler
     from mindspore.profiler.profiler_interface import ProfilerInterface
 
@@ -165,7 +198,7 @@ def _begin(folder: Path, steps: int, settings: ProfilerSection, saved: Sequence[
     if not ProfilerInterface.is_initialized:
         own._has_started = False  # or its destructor would stop what never began
         raise ProfilerError(f"MindSpore's profiler did not start; can {folder} be written?")
-    return _Window(own, folder, steps, _parameters(), saved)
+    return own
 
 
 def _device_target() -> str:
@@ -199,7 +232,15 @@ def _will_record(other: Any, steps: int) -> bool:
     return any(other.schedule(step) != ProfilerAction.NONE for step in ahead)
 
 
-def _save() -> list[tuple[Any, str, Any]]:
+def _records(other: Any) -> bool:
+    """Whether a profile takes itself to be recording now."""
+    from mindspore.profiler.schedule import ProfilerAction
+
+    recording = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+    return bool(getattr(other, "_has_started", False)) and other.current_action in recording
+
+
+def _save() -> Shared:
     from importlib import import_module
 
     saved = []
@@ -209,6 +250,6 @@ def _save() -> list[tuple[Any, str, Any]]:
     return saved
 
 
-def _restore(saved: Sequence[tuple[Any, str, Any]]) -> None:
-    for holder, attribute, value in saved:
+def _restore(shared: Shared) -> None:
+    for holder, attribute, value in shared:
         setattr(holder, attribute, value)
