@@ -43,7 +43,8 @@ class History:
         keep_from = self._keep_from(series.metric, tick) if ring.full() else _EVERYTHING
         before = ring.changes
         ring.put(tick, series.place, values, keep_from)
-        self.changes += ring.changes - before
+        late = self.newest is not None and tick < self.newest
+        self.changes += ring.changes - before + late
         self.writes += 1
         if self.newest is None or tick > self.newest:
             self.newest = tick

@@ -62,15 +62,13 @@ class SeriesTable:
     def register(self, metric: str, labels: Sequence[Mapping[str, str]]) -> Series:
         """The series of `metric` with these label sets, in this order; the same list gives the same object.
 
-        Raises ValueError for an empty metric name, or if two of the label sets are equal.
+        Raises ValueError if two of the label sets are equal.
         """
         wanted = tuple(label_set(each) for each in labels)
         known = self._known.get((metric, wanted))
         return known if known is not None else self._add(metric, wanted)
 
     def _add(self, metric: str, wanted: tuple[LabelSet, ...]) -> Series:
-        if not metric:
-            raise ValueError("a metric needs a name")
         if len(set(wanted)) != len(wanted):
             raise ValueError(f"{metric}: a label set is given twice")
         interned = self._metrics.setdefault(metric, _Metric())

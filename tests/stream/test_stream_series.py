@@ -41,7 +41,7 @@ def test_columns_side_by_side_are_a_slice() -> None:
     assert isinstance(apart, np.ndarray)
 
 
-@pytest.mark.parametrize(("metric", "labels"), [("", [{}]), ("a", [{"x": "1"}, {"x": "1"}]), ("a", [{}, {"x": ""}])])
-def test_what_can_not_be_told_apart_is_refused(metric: str, labels: list[dict[str, str]]) -> None:
-    with pytest.raises(ValueError, match=r"name|twice"):
-        SeriesTable().register(metric, labels)
+@pytest.mark.parametrize("labels", [[{"x": "1"}, {"x": "1"}], [{}, {"x": ""}]])
+def test_what_can_not_be_told_apart_is_refused(labels: list[dict[str, str]]) -> None:
+    with pytest.raises(ValueError, match="twice"):
+        SeriesTable().register("a", labels)

@@ -1,0 +1,67 @@
+"""Which elements of a vector belong together, as index arrays for `reduceat`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from healthwatch.promql.vector import Indices, Labels, only, without
+from healthwatch.stream.ring import Floats, Mask
+from healthwatch.stream.series import METRIC_NAME, LabelSet
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """`member[i]` is the group of element i; `order` sorts elements by group (None: they are sorted).
+
+    In that order each group begins at one of `starts` and has one of `sizes` elements.
+    """
+
+    labels: Labels
+    member: Indices
+    order: Indices | None
+    starts: Indices
+    sizes: Indices
+
+    def sorted(self, values: Floats) -> Floats:
+        return values if self.order is None else values[self.order]
+
+    def any(self, mask: Mask) -> Mask:
+        """Which groups have an element in the mask."""
+        ordered = mask if self.order is None else mask[self.order]
+        return np.logical_or.reduceat(ordered, self.starts)
+
+    def count(self, mask: Mask) -> Indices:
+        ordered = mask if self.order is None else mask[self.order]
+        return np.add.reduceat(ordered, self.starts, dtype=np.intp)
+
+
+def numbered(keys: Iterable[Key]) -> tuple[Indices, list[Key]]:
+    """A number for each distinct key, in order of appearance, and the keys by number."""
+    numbers: dict[Key, int] = {}
+    member = [numbers.setdefault(key, len(numbers)) for key in keys]
+    return np.array(member, dtype=np.intp), list(numbers)
+
+
+def grouping(names: tuple[str, ...], leave_out: bool) -> Callable[[LabelSet], LabelSet]:
+    """What is left of a label set under `by (names)` or `without (names)`."""
+    wanted = frozenset(names)
+    if leave_out:
+        return lambda labels: without(labels, wanted | {METRIC_NAME})
+    return lambda labels: only(labels, wanted)
+
+
+def group(labels: Labels, key: Callable[[LabelSet], LabelSet]) -> Groups:
+    """Groups by key, in order of appearance. A group loses its name if one of its members does."""
+    member, keys = numbered(key(each) for each in labels)
+    sizes = np.bincount(member, minlength=len(keys))
+    starts = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.intp) if len(keys) else sizes
+    order = None if (np.diff(member) >= 0).all() else np.argsort(member, kind="stable")
+    drop = np.zeros(len(keys), bool)
+    drop[member[labels.dropped()]] = True
+    return Groups(Labels(keys, drop), member, order, starts, sizes)

@@ -1,0 +1,308 @@
+"""From the syntax tree to a plan: one node a subexpression, equal ones shared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from healthwatch.promql import ast, calls
+from healthwatch.promql.aggregate import AGGREGATIONS, aggregate
+from healthwatch.promql.calls import nameless
+from healthwatch.promql.check import type_of
+from healthwatch.promql.groups import group, grouping
+from healthwatch.promql.match import DEFAULT, Matcher
+from healthwatch.promql.node import VectorNode, WindowNode
+from healthwatch.promql.operators import ARITHMETIC, COMPARISON, compared, truth
+from healthwatch.promql.pick import PICKS, CountValues
+from healthwatch.promql.reach import Demand, Reach
+from healthwatch.promql.select import Selection, newest_row, newest_samples, row_at, window_of
+from healthwatch.promql.sets import SETS
+from healthwatch.promql.subquery import Subquery
+from healthwatch.promql.text import written
+from healthwatch.promql.vector import (
+    Derived,
+    Labels,
+    Moment,
+    Vector,
+    scalar_vector,
+)
+from healthwatch.promql.window import Window
+from healthwatch.stream import History
+from healthwatch.stream.ring import Floats
+
+AnyNode = VectorNode | WindowNode
+
+
+def shape(node: object) -> Hashable:
+    """What two equal expressions share, wherever they stand in their texts."""
+    match node:
+        case ast.Paren(expr=inner):
+            return shape(inner)
+        case tuple():
+            return tuple(shape(each) for each in node)
+        case float():
+            return repr(node)
+        case _ if is_dataclass(node):
+            names = [each.name for each in fields(node) if not each.name.endswith("span")]
+            return (type(node).__name__, *(shape(getattr(node, name)) for name in names))
+        case _:
+            return node
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a subexpression stands: the group's lookback in ticks, and how far back it is evaluated."""
+
+    lookback: int | None = None
+    reach: Reach = field(default_factory=Reach)
+
+
+class Planner:
+    """Builds nodes over one history. `clock` gives the wall seconds since the last step record."""
+
+    def __init__(self, history: History, subquery_step: int, clock: Callable[[], float]) -> None:
+        self.history = history
+        self.subquery_step = subquery_step
+        self.clock = clock
+        self.demands: list[Demand] = []
+        self.nodes: dict[Hashable, AnyNode] = {}
+        self._selections: dict[Hashable, Selection] = {}
+
+    def vector(self, node: ast.Expr, place: Place) -> VectorNode:
+        """The node of an expression that is a vector or a scalar."""
+        found: VectorNode = self._shared(node, place, self._build_vector)
+        return found
+
+    def window(self, node: ast.Expr, place: Place) -> WindowNode:
+        """The node of a range expression."""
+        found: WindowNode = self._shared(node, place, self._build_window)
+        return found
+
+    def _shared(self, node: ast.Expr, place: Place, build: Callable[[ast.Expr, Place], Any]) -> Any:
+        key = shape(node), place.lookback
+        found = self.nodes.get(key)
+        built = build(node, place)  # also where it is known: its demands depend on the place
+        if found is None:
+            found = self.nodes[key] = built
+        return found
+
+    def _build_vector(self, node: ast.Expr, place: Place) -> VectorNode:
+        match node:
+            case ast.Paren(expr=inner):
+                return self._build_vector(inner, place)
+            case ast.Number(value=value):
+                return number(value)
+            case ast.VectorSelector():
+                return self._selector(node, place)
+            case ast.Unary():
+                return self._negated(node, place)
+            case ast.Binary():
+                return self._binary(node, place)
+            case ast.Aggregate():
+                return self._aggregate(node, place)
+            case ast.Call():
+                return calls.build(self, node, place)
+            case _:
+                raise TypeError(f"{type(node).__name__} is no vector")
+
+    def _build_window(self, node: ast.Expr, place: Place) -> WindowNode:
+        match node:
+            case ast.Paren(expr=inner):
+                return self._build_window(inner, place)
+            case ast.MatrixSelector():
+                return self._matrix(node, place)
+            case ast.Subquery():
+                return self._subquery(node, place)
+            case ast.Call(function="finite", args=(inner,)):
+                return self._finite(inner, place)
+            case _:
+                raise TypeError(f"{type(node).__name__} is no range of samples")
+
+    def selection(self, selector: ast.VectorSelector) -> Selection:
+        key = selector.metric, shape(selector.matchers)
+        if key not in self._selections:
+            self._selections[key] = Selection(self.history, selector.metric, selector.matchers)
+        return self._selections[key]
+
+    def selections_of(self, tree: ast.Expr) -> tuple[Selection, ...]:
+        found = [self.selection(node) for node in ast.walk(tree) if isinstance(node, ast.VectorSelector)]
+        return tuple(dict.fromkeys(found))
+
+    def demand(self, selector: ast.VectorSelector, place: Place, window: int, rows: int) -> None:
+        """Have the rows kept that a selector needs where it stands."""
+        reach = place.reach.shifted(selector.offset, selector.at)
+        self.demands.append(Demand(self.selection(selector), reach, window, rows))
+
+    def _selector(self, node: ast.VectorSelector, place: Place) -> VectorNode:
+        selection, when = self.selection(node), time_of(node)
+        lookback = place.lookback
+        self.demand(node, place, lookback or 0, 0 if lookback else 1)
+
+        def newest(moment: Moment) -> Vector:
+            if lookback is None:
+                return newest_row(selection, when(moment))
+            return newest_samples(selection, when(moment), lookback)[0]
+
+        return VectorNode(written(node), newest, timeless=not bound(node))
+
+    def sample_times(self, node: ast.Expr, place: Place) -> Callable[[Moment], Floats | int]:
+        """When the samples of a selector were taken, in ticks; for any other expression the evaluation's own."""
+        selector = unwrapped(node)
+        if not isinstance(selector, ast.VectorSelector):
+            return lambda moment: moment.tick
+        selection, when, lookback = self.selection(selector), time_of(selector), place.lookback
+        if lookback is None:
+            return lambda moment: row_at(selection, when(moment)) or 0
+        return lambda moment: newest_samples(selection, when(moment), lookback)[1]
+
+    def _matrix(self, node: ast.MatrixSelector, place: Place) -> WindowNode:
+        selection, when = self.selection(node.selector), time_of(node.selector)
+        self.demand(node.selector, place, node.window, 0)
+
+        def samples(moment: Moment) -> Window:
+            tick = when(moment)
+            return window_of(selection, tick - node.window, tick)
+
+        return WindowNode(written(node), samples, timeless=not bound(node.selector))
+
+    def _subquery(self, node: ast.Subquery, place: Place) -> WindowNode:
+        step = node.step or self.subquery_step
+        reach = place.reach.shifted(node.offset, node.at).widened(node.window)
+        inner = self.vector(node.expr, replace(place, reach=reach))
+        query = Subquery(inner, node.window, step, self.history, time_of(node))
+        return WindowNode(written(node), query, (inner,), timeless=inner.timeless and not bound(node))
+
+    def _finite(self, inner: ast.Expr, place: Place) -> WindowNode:
+        source = self.window(inner, place)
+
+        def finite(moment: Moment) -> Window:
+            return source.at(moment).filtered(np.isfinite)
+
+        return WindowNode("finite", finite, (source,), timeless=source.timeless)
+
+    def _negated(self, node: ast.Unary, place: Place) -> VectorNode:
+        source = self.vector(node.expr, place)
+        marked = Derived(nameless)
+
+        def negated(moment: Moment) -> Vector:
+            vector = source.at(moment)
+            return replace(vector, labels=marked(vector.labels), values=-vector.values, order=None)
+
+        return VectorNode("-", negated, (source,), source.timeless)
+
+    def _binary(self, node: ast.Binary, place: Place) -> VectorNode:
+        left, right = self.vector(node.left, place), self.vector(node.right, place)
+        build = set_operator if node.op in SETS else matched
+        if scalar(node.left) or scalar(node.right):
+            build = with_scalar
+        return VectorNode(node.op, build(node, left, right), (left, right), left.timeless and right.timeless)
+
+    def _aggregate(self, node: ast.Aggregate, place: Place) -> VectorNode:
+        source = self.vector(node.expr, place)
+        key = grouping(node.labels, node.without)
+        groups = Derived(lambda labels: group(labels, key))
+        if isinstance(parameter := unwrapped(node.param), ast.String):
+            count = CountValues(parameter.value)
+            return VectorNode(
+                node.op,
+                lambda moment: count(vector := source.at(moment), groups(vector.labels)),
+                (source,),
+                source.timeless,
+            )
+        number_ = None if node.param is None else self.vector(node.param, place)
+
+        def aggregated(moment: Moment) -> Vector:
+            vector = source.at(moment)
+            value = None if number_ is None else number_.at(moment).scalar
+            if value is not None and node.op in PICKS:
+                return PICKS[node.op](vector, groups(vector.labels), value)
+            return aggregate(AGGREGATIONS[node.op], vector, groups(vector.labels), value)
+
+        inputs = (source,) if number_ is None else (source, number_)
+        return VectorNode(node.op, aggregated, inputs, all(each.timeless for each in inputs))
+
+
+def number(value: float) -> VectorNode:
+    vector = scalar_vector(value)
+    return VectorNode(f"{value:g}", lambda _: vector)
+
+
+def unwrapped(node: ast.Expr | None) -> ast.Expr | None:
+    while isinstance(node, ast.Paren):
+        node = node.expr
+    return node
+
+
+def scalar(node: ast.Expr) -> bool:
+    return type_of(node) == "scalar"
+
+
+def time_of(node: ast.VectorSelector | ast.Subquery) -> Callable[[Moment], int]:
+    """The tick at which a selector or subquery is looked at, its modifiers applied."""
+    offset = node.offset
+    match node.at:
+        case None:
+            return lambda moment: moment.tick - offset
+        case ast.At(bound="start"):
+            return lambda moment: moment.start - offset
+        case ast.At(bound="end"):
+            return lambda moment: moment.end - offset
+        case ast.At(tick=tick):
+            fixed = (tick or 0) - offset
+            return lambda _: fixed
+
+
+def bound(node: ast.VectorSelector | ast.Subquery) -> bool:
+    """Whether the node depends on the range of the evaluation."""
+    return node.at is not None and node.at.bound is not None
+
+
+Compute = Callable[[Moment], Vector]
+
+
+def set_operator(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
+    operator = SETS[node.op](node.matching or DEFAULT)
+    return lambda moment: operator(left.at(moment), right.at(moment))
+
+
+def matched(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
+    """Vector with vector: the pairs that match, then arithmetic or a comparison on them."""
+    matching = node.matching or DEFAULT
+    match_up = Matcher(matching, node.op in ARITHMETIC, node.bool_modifier)
+
+    def evaluate(moment: Moment) -> Vector:
+        lefts, rights = left.at(moment), right.at(moment)
+        join = match_up(lefts, rights)
+        pairs, one, other = join.pairs(lefts, rights)
+        result = _operated(node, pairs, one, other)
+        join.check_result(result.kept, matching.group)
+        return result
+
+    return evaluate
+
+
+def with_scalar(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
+    """A vector or a scalar with a scalar; a comparison keeps the vector's value."""
+    marked = Derived(nameless if node.op in ARITHMETIC or node.bool_modifier else _same)
+    vector_is_right = scalar(node.left)
+
+    def evaluate(moment: Moment) -> Vector:
+        lefts, rights = left.at(moment), right.at(moment)
+        source = rights if vector_is_right else lefts
+        result = Vector(marked(source.labels), source.values, source.kept, source.known)
+        return _operated(node, result, lefts.values, rights.values)
+
+    return evaluate
+
+
+def _same(labels: Labels) -> Labels:
+    return labels
+
+
+def _operated(node: ast.Binary, result: Vector, left: Floats, right: Floats) -> Vector:
+    if node.op in COMPARISON:
+        return (truth if node.bool_modifier else compared)(node.op, result, left, right)
+    return replace(result, values=ARITHMETIC[node.op](left, right))

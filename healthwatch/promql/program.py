@@ -1,0 +1,189 @@
+"""Compiled expressions over one history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from healthwatch.promql import ast
+from healthwatch.promql.check import type_of
+from healthwatch.promql.groups import numbered
+from healthwatch.promql.node import VectorNode, WindowNode
+from healthwatch.promql.parse import Expression
+from healthwatch.promql.plan import Place, Planner
+from healthwatch.promql.reach import Demand
+from healthwatch.promql.relabel import Clash
+from healthwatch.promql.select import Selection
+from healthwatch.promql.subquery import stacked
+from healthwatch.promql.vector import (
+    Derived,
+    Indices,
+    Labels,
+    Matrix,
+    Moment,
+    Vector,
+    without,
+)
+from healthwatch.stream import TICKS_PER_STEP, Frame, History, tick_of
+from healthwatch.stream.history import Keep
+from healthwatch.stream.series import METRIC_NAME
+
+_AT_STEP_END = frozenset(("absent", "absent_over_time", "present_over_time", "time", "stalled_seconds"))
+"""Functions that say something although nothing comes (R3)."""
+
+
+class Program:
+    """Expressions compiled together: what they share is computed once a tick.
+
+    `subquery_step` (ticks) is that of a subquery without one. `stalled_seconds` is wall time since the last step
+    record: 0 while one is evaluated, set by whoever has a clock.
+    """
+
+    def __init__(self, history: History, *, subquery_step: int = TICKS_PER_STEP) -> None:
+        self.history = history
+        self.stalled_seconds = 0.0
+        self.queries: list[Query] = []
+        self._planner = Planner(history, subquery_step, lambda: self.stalled_seconds)
+        self._epoch = 0
+        self._seen: tuple[object, ...] = ()
+
+    def add(self, expression: Expression, lookback: int | None = None) -> Query:
+        """Compile an expression; with `lookback` (steps) its selectors take each series' newest sample that far back."""
+        tree = expression.tree
+        place = Place(None if lookback is None else lookback * TICKS_PER_STEP)
+        is_range = type_of(tree) == "matrix"
+        query = Query(
+            self,
+            expression,
+            None if is_range or expression.string is not None else self._planner.vector(tree, place),
+            self._planner.window(tree, place) if is_range else None,
+            self._planner.selections_of(tree),
+        )
+        self.queries.append(query)
+        return query
+
+    def retain(self) -> None:
+        """Tell the history how far back to keep rows; call after the last `add`."""
+        self.history.retain(self._keep)
+
+    def _keep(self, metric: str) -> Keep | None:
+        demands = [each for each in self._planner.demands if each.selection.matches(metric)]
+        return partial(_oldest, demands) if demands else None
+
+    def moment(self, tick: int, start: int, end: int, step: int) -> Moment:
+        """A moment whose epoch says whether what is known still holds."""
+        seen = self.history.writes, self.history.table.version, self.stalled_seconds, start, end, step
+        if step == 0:  # an instant evaluation: its bounds are its tick, which nodes tell apart anyway
+            seen = (*seen[:3], 0, 0, 0)
+        if seen != self._seen:
+            self._seen = seen
+            self._epoch += 1
+        return Moment(tick, start, end, step, self._epoch)
+
+    def forget(self) -> None:
+        """Begin an epoch: the results of the last one are freed as they are replaced."""
+        self._seen = ()
+
+
+def _oldest(demands: list[Demand], newest: int) -> int:
+    return min(demand.keep_from(newest) for demand in demands)
+
+
+class Query:
+    """One compiled expression."""
+
+    def __init__(
+        self,
+        program: Program,
+        expression: Expression,
+        vector: VectorNode | None,
+        window: WindowNode | None,
+        selections: tuple[Selection, ...],
+    ) -> None:
+        self.program = program
+        self.expression = expression
+        self.vector = vector
+        self.window = window
+        self._selections = selections
+        self._public = Derived(Public.of)
+        calls = {each.function for each in ast.walk(expression.tree) if isinstance(each, ast.Call)}
+        self.uses_clock = "stalled_seconds" in calls
+        self._at_step_end = not selections or bool(calls & _AT_STEP_END)
+
+    def due(self, frame: Frame) -> tuple[int, ...]:
+        """The ticks of a closed frame at which the rule is evaluated (R3), ascending."""
+        ticks = {column.tick for column in frame.columns if self._reads(column.series.metric, column.series.columns)}
+        if self._at_step_end:
+            ticks.add(tick_of(frame.step))
+        return tuple(sorted(ticks))
+
+    def _reads(self, metric: str, columns: Indices) -> bool:
+        parts = [part for each in self._selections if (part := each.columns_of(metric)) is not None]
+        return any(part.whole or np.isin(columns, part.columns).any() for part in parts)
+
+    def evaluate(self, tick: int) -> Vector:
+        """The result at a tick. A scalar is a vector with one empty label set.
+
+        `labels` is the same object while the set of series is unchanged. `values` may be a view into the history,
+        good until more samples are written. Raises EvaluationError where Prometheus has no result either.
+        """
+        return self._at(self.program.moment(tick, tick, tick, 0))
+
+    def _at(self, moment: Moment) -> Vector:
+        if self.vector is None:
+            raise TypeError(f"{self.expression.text} has no value at an instant")
+        with np.errstate(all="ignore"):
+            vector = self.vector.at(moment)
+        return self._public(vector.labels).view(vector)
+
+    def evaluate_samples(self, tick: int) -> Matrix:
+        """The samples of a range expression at a tick."""
+        if self.window is None:
+            raise TypeError(f"{self.expression.text} is no range of samples")
+        with np.errstate(all="ignore"):
+            window = self.window.at(self.program.moment(tick, tick, tick, 0))
+        present = np.ones(window.values.shape, bool) if window.present is None else window.present
+        return Matrix(window.labels, tuple(window.ticks.tolist()), window.values, present)
+
+    def evaluate_range(self, start: int, end: int, step: int) -> Matrix:
+        """The results at start, start + step ... up to `end` (ticks)."""
+        ticks = tuple(range(start, end + 1, step))
+        vectors = []
+        for tick in ticks:
+            self.program.forget()
+            vector = self._at(self.program.moment(tick, start, end, step))
+            vectors.append(replace(vector, values=vector.values.copy()))
+        window = stacked(ticks, vectors, start, end)
+        kept = np.ones(window.values.shape, bool) if window.present is None else window.present
+        return Matrix(window.labels, ticks, window.values, kept)
+
+
+class Public:
+    """What is shown of a vector: names that were to be dropped are, elements with the same labels then are one."""
+
+    def __init__(self, labels: Labels, place: Indices | None, clash: Clash | None) -> None:
+        self._labels, self._place, self._clash = labels, place, clash
+
+    @classmethod
+    def of(cls, labels: Labels) -> Public:
+        name = frozenset((METRIC_NAME,))
+        drop = labels.dropped().tolist()
+        sets = [without(each, name) if gone else each for each, gone in zip(labels.sets, drop, strict=True)]
+        member, keys = numbered(sets)
+        if len(keys) == len(sets):
+            return cls(labels if labels.drop is None else Labels(sets), None, None)
+        return cls(Labels(keys), member, Clash(member))
+
+    def view(self, vector: Vector) -> Vector:
+        if self._place is None or self._clash is None:
+            return replace(vector, labels=self._labels)
+        self._clash.check(vector.kept)
+        size = len(self._labels)
+        values, kept, known = np.full(size, np.nan), np.zeros(size, bool), np.zeros(size, bool)
+        known[self._place[vector.known]] = True
+        kept[self._place[vector.kept]] = True
+        values[self._place[vector.kept]] = vector.values[vector.kept]
+        order = None if vector.order is None else self._place[vector.order]
+        return Vector(self._labels, values, kept, known, order)

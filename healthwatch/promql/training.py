@@ -1,0 +1,173 @@
+"""Functions of our own: a sample against the baseline of its own recent past (rule-semantics, section 2).
+
+`now` is a series' sample in the selector's newest row; the baseline is its finite samples before that row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from healthwatch.promql.sums import add_rows
+from healthwatch.promql.vector import nothing
+from healthwatch.promql.window import Counts
+from healthwatch.stream.ring import Floats, Mask
+from healthwatch.stream.ticks import TICKS_PER_STEP
+
+MIN_ROWS = 16
+"""A baseline reaches back this many rows where its window holds fewer: sparse logs have one row in `[128]`."""
+
+MAD_SCALE = 1.4826
+"""Median absolute deviation times this is the standard deviation of a Gaussian."""
+
+RELATIVE_FLOOR = 1e-3
+"""No deviation counts as smaller than this part of the centre."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Baseline:
+    """One column a series: `now` (NaN: none), the values before it, and which of those are finite samples.
+
+    `ticks` are those of the rows of `values`, `tick` that of `now`, `window` how far back the rule looks.
+    """
+
+    now: Floats
+    values: Floats
+    finite: Mask
+    ticks: NDArray[np.int64]
+    tick: int
+    window: int
+
+    def counts(self) -> Counts:
+        return np.asarray(self.finite.sum(axis=0))
+
+    def columns(self, which: Mask | NDArray[np.intp]) -> Baseline:
+        return Baseline(
+            self.now[which], self.values[:, which], self.finite[:, which], self.ticks, self.tick, self.window
+        )
+
+
+Result: TypeAlias = tuple[Floats, Mask]
+Compare: TypeAlias = Callable[[Baseline], Result]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingFunction:
+    """`compare` gives values and where they are defined; `min_samples` is the default of the last argument."""
+
+    name: str
+    compare: Compare
+    min_samples: int
+
+
+TRAINING: dict[str, TrainingFunction] = {}
+
+
+def _training(min_samples: int) -> Callable[[Compare], Compare]:
+    def enter(compare: Compare) -> Compare:
+        TRAINING[compare.__name__] = TrainingFunction(compare.__name__, compare, min_samples)
+        return compare
+
+    return enter
+
+
+def evaluate(function: TrainingFunction, baseline: Baseline, min_samples: float) -> Result:
+    """Values, and where there is a result: enough samples before, a now that is not NaN, a divisor that divides."""
+    if not len(baseline.values):
+        return np.zeros(len(baseline.now)), nothing(len(baseline.now))
+    values, defined = function.compare(baseline)
+    return values, defined & (baseline.counts() >= max(min_samples, 1)) & ~np.isnan(baseline.now)
+
+
+@_training(3)
+def spike_ratio(baseline: Baseline) -> Result:
+    """Now over the median of the baseline."""
+    centre = medians(baseline.values, baseline.finite)
+    return baseline.now / centre, centre > 0
+
+
+@_training(16)
+def robust_zscore(baseline: Baseline) -> Result:
+    """Distance from the median in scaled median absolute deviations."""
+    centre = medians(baseline.values, baseline.finite)
+    spread = MAD_SCALE * medians(np.abs(baseline.values - centre), baseline.finite)
+    return _standardised(baseline.now, centre, spread)
+
+
+@_training(16)
+def zscore(baseline: Baseline) -> Result:
+    """Distance from the mean in population standard deviations."""
+    centre = means(baseline)
+    deviation = np.where(baseline.finite, baseline.values - centre, 0.0)
+    return _standardised(baseline.now, centre, np.sqrt(add_rows(deviation * deviation) / baseline.counts()))
+
+
+@_training(3)
+def ema(baseline: Baseline) -> Result:
+    """Exponentially weighted mean of the baseline, with the weight of a span of `window` steps."""
+    average = weighted_means(baseline)
+    return average, np.isfinite(average)
+
+
+@_training(3)
+def ema_ratio(baseline: Baseline) -> Result:
+    """Now over the exponentially weighted mean of the baseline."""
+    average = weighted_means(baseline)
+    return baseline.now / average, average > 0
+
+
+@_training(16)
+def growth(baseline: Baseline) -> Result:
+    """Now over the oldest sample of the baseline, if that one is older than half the window."""
+    first = np.argmax(baseline.finite, axis=0)
+    oldest = baseline.values[first, np.arange(len(first))]
+    old_enough = baseline.tick - baseline.ticks[first] > baseline.window / 2
+    return baseline.now / oldest, (oldest > 0) & old_enough
+
+
+def _standardised(now: Floats, centre: Floats, spread: Floats) -> Result:
+    divisor = np.fmax(spread, RELATIVE_FLOOR * np.abs(centre))
+    return (now - centre) / divisor, divisor > 0
+
+
+def medians(values: Floats, finite: Mask) -> Floats:
+    """The median of each column's finite values, NaN where it has none."""
+    counts = finite.sum(axis=0)
+    ordered = np.sort(values if finite.all() else np.where(finite, values, np.inf), axis=0)
+    return middle(ordered, counts)
+
+
+def middle(ordered: Floats, counts: Counts) -> Floats:
+    """The median of the first `counts` of each sorted column."""
+    if not len(ordered):
+        return np.full(ordered.shape[1], np.nan)
+    low = np.take_along_axis(ordered, np.maximum(counts - 1, 0)[None] // 2, 0)[0]
+    high = np.take_along_axis(ordered, np.minimum(counts // 2, len(ordered) - 1)[None], 0)[0]
+    return np.where(counts > 0, halfway(low, high), np.nan)
+
+
+def halfway(low: Floats, high: Floats) -> Floats:
+    """(low + high) / 2, also where the sum overflows."""
+    total = low + high
+    return np.where(np.isinf(total), low / 2 + high / 2, total / 2)
+
+
+def means(baseline: Baseline) -> Floats:
+    return add_rows(np.where(baseline.finite, baseline.values, 0.0)) / baseline.counts()
+
+
+def weighted_means(baseline: Baseline) -> Floats:
+    """Weights a(1-a)^age with a = 2/(w+1), age and w in steps, over the finite samples."""
+    decay = 1 - alpha(baseline.window)
+    weights = decay ** ((baseline.tick - baseline.ticks) / TICKS_PER_STEP)
+    held = np.where(baseline.finite, baseline.values, 0.0) * weights[:, None]
+    return add_rows(held) / add_rows(baseline.finite * weights[:, None])
+
+
+def alpha(window: int) -> float:
+    """The weight of the newest sample for a span of `window` ticks."""
+    return 2 / (window / TICKS_PER_STEP + 1)

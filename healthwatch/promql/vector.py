@@ -1,0 +1,174 @@
+"""What expressions evaluate to: a value, *kept* and *known* per label set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from healthwatch.stream.ring import Floats, Mask
+from healthwatch.stream.series import METRIC_NAME, LabelSet
+
+Indices: TypeAlias = NDArray[np.intp]
+T = TypeVar("T")
+
+
+class EvaluationError(ValueError):
+    """An expression has no result at this tick: label sets that clash, or a parameter out of range."""
+
+
+class Moment(NamedTuple):
+    """When something is evaluated, in ticks; `start`, `end` and `step` are those of the whole evaluation.
+
+    What was computed in one `epoch` stays true within it.
+    """
+
+    tick: int
+    start: int
+    end: int
+    step: int
+    epoch: int
+
+
+class Labels(Sequence[LabelSet]):
+    """The label sets of a vector, by position. Compared by identity: as long as it is the same object,
+    everything that was derived from it still holds.
+
+    `drop` marks names that disappear from the result: until then `by (__name__)` still sees them.
+    """
+
+    __slots__ = ("drop", "sets")
+
+    def __init__(self, sets: Iterable[LabelSet], drop: Mask | None = None) -> None:
+        self.sets = tuple(sets)
+        self.drop = drop if drop is not None and drop.any() else None
+
+    @overload
+    def __getitem__(self, index: int) -> LabelSet: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[LabelSet]: ...
+    def __getitem__(self, index: int | slice) -> LabelSet | Sequence[LabelSet]:
+        return self.sets[index]
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def __repr__(self) -> str:
+        return f"Labels({list(self.sets)!r})"
+
+    def dropped(self) -> Mask:
+        return nothing(len(self.sets)) if self.drop is None else self.drop
+
+
+NO_LABELS = Labels(((),))
+"""Those of a scalar."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vector:
+    """One element a label set. `values` counts only where `kept`; clear is `known & ~kept`.
+
+    `order`, where a sorting function has set it, lists the kept elements as they are to be shown.
+    """
+
+    labels: Labels
+    values: Floats
+    kept: Mask
+    known: Mask
+    order: Indices | None = None
+
+    @property
+    def scalar(self) -> float:
+        """The value of a vector that stands for a scalar."""
+        return float(self.values[0])
+
+    def complete(self) -> bool:
+        """Whether it is plain from the masks alone that every element is kept."""
+        return self.kept is everything(len(self.kept))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matrix:
+    """Values and kept by tick and label set: the result of a range evaluation."""
+
+    labels: Labels
+    ticks: tuple[int, ...]
+    values: Floats
+    kept: Mask
+
+
+@lru_cache(maxsize=256)
+def everything(size: int) -> Mask:
+    return _constant(size, True)
+
+
+@lru_cache(maxsize=256)
+def nothing(size: int) -> Mask:
+    return _constant(size, False)
+
+
+def _constant(size: int, value: bool) -> Mask:
+    mask = np.full(size, value)
+    mask.setflags(write=False)
+    return mask
+
+
+def full_vector(labels: Labels, values: Floats) -> Vector:
+    everywhere = everything(len(values))
+    return Vector(labels, values, everywhere, everywhere)
+
+
+def scalar_vector(value: float) -> Vector:
+    return full_vector(NO_LABELS, np.array([value]))
+
+
+def both(left: Mask, right: Mask) -> Mask:
+    """`left & right`, for free where one of them is everything."""
+    whole = everything(len(left))
+    if left is whole:
+        return right
+    return left if right is whole or right is left else left & right
+
+
+class Derived(Generic[T]):
+    """What follows from label sets alone: built once, and again only when they are other objects."""
+
+    __slots__ = ("_build", "_of", "_value")
+
+    def __init__(self, build: Callable[..., T]) -> None:
+        self._build = build
+        self._of: tuple[Any, ...] = ()
+        self._value: T | None = None
+
+    def __call__(self, *of: Labels) -> T:
+        same = len(self._of) == len(of) and all(a is b for a, b in zip(self._of, of, strict=True))
+        if self._value is None or not same:
+            self._value, self._of = self._build(*of), of
+        return self._value
+
+
+def with_name(metric: str, labels: LabelSet) -> LabelSet:
+    return tuple(sorted((*labels, (METRIC_NAME, metric)))) if metric else labels
+
+
+def without(labels: LabelSet, names: frozenset[str]) -> LabelSet:
+    return tuple(pair for pair in labels if pair[0] not in names)
+
+
+def only(labels: LabelSet, names: frozenset[str]) -> LabelSet:
+    return tuple(pair for pair in labels if pair[0] in names)
+
+
+def get(labels: LabelSet, name: str) -> str:
+    """The value of a label, empty where it has none."""
+    return next((value for key, value in labels if key == name), "")
+
+
+def replaced(labels: LabelSet, name: str, value: str) -> LabelSet:
+    """With the label set to a value; an empty one takes it away."""
+    kept = [pair for pair in labels if pair[0] != name]
+    return tuple(sorted((*kept, (name, value)))) if value else tuple(kept)
