@@ -17,6 +17,7 @@ from healthwatch.alerting.model import Incident, Intent, LabelSet, Notice, Now, 
 SERIES = 10  # listed per incident where its rule is not known
 SERIES_BESIDE = 3  # listed for every incident but the worst, where a group holds several
 BLOCKS = 10  # incidents told at length; the others are named
+NAMES = 100  # incidents named
 TITLE = 200  # characters
 
 
@@ -84,7 +85,7 @@ def render(
         for number, incident in enumerate(incidents[:BLOCKS])
     ]
     if incidents[BLOCKS:]:
-        parts.append(f"{len(incidents) - BLOCKS} more incidents: " + _names(incidents[BLOCKS:]))
+        parts.append(f"… {len(incidents) - BLOCKS} more incidents, named above")
     return Notice(
         id=notice_id(intent),
         receiver=str(intent.argument),
@@ -174,7 +175,8 @@ def _opening(intent: Intent, incidents: Sequence[Incident], context: Context) ->
 
 
 def _names(incidents: Sequence[Incident]) -> str:
-    return ", ".join(f"{_code(one.rule)} ({_standing(one)})" for one in incidents)
+    names = [f"{_code(one.rule)} ({_standing(one)})" for one in incidents[:NAMES]]
+    return ", ".join(names) + (f" and {len(incidents) - NAMES} more" if incidents[NAMES:] else "")
 
 
 def _standing(incident: Incident) -> str:

