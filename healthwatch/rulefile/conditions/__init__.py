@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from healthwatch.rulefile.conditions.expand import Expanded, expand
+from healthwatch.rulefile.conditions.page import brief, index, page
 from healthwatch.rulefile.conditions.problems import ConditionProblem
 from healthwatch.rulefile.conditions.registry import Registry, registry
 from healthwatch.rulefile.conditions.schema import when_schema
@@ -27,7 +28,10 @@ __all__ = [
     "Parameter",
     "Registry",
     "Test",
+    "brief",
     "expand",
+    "index",
+    "page",
     "registry",
     "when_schema",
 ]

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
-from healthwatch.diagnostics import did_you_mean, suggest
+from healthwatch.diagnostics import suggest
 from healthwatch.promql.parse import parse
 from healthwatch.rulefile.conditions.labels import NO_LABELS, PLACEMENT, Labels, of_series
 from healthwatch.rulefile.conditions.operand import Operand, either
 from healthwatch.rulefile.conditions.problems import Bad, ConditionProblem, Path, Scope
 from healthwatch.rulefile.conditions.spec import Arguments, Condition, Expansion, Group
 from healthwatch.rulefile.conditions.values import read_value, show, unknown_key
+
+LIKELY_TYPO = 0.8
+"""difflib's ratio from which an unknown metric is taken for a misspelt one."""
 
 Values = Mapping[str, Any]
 Matchers = tuple[tuple[str, str, str], ...]
@@ -86,9 +90,9 @@ def _known(values: Values, written: Values, path: Path, scope: Scope) -> Iterabl
 
 
 def _unknown_metric(name: str, scope: Scope) -> Bad:
-    near = did_you_mean(name, scope.metrics)
+    near = get_close_matches(name, scope.metrics, 1, LIKELY_TYPO)
     if near:
-        return Bad(f'no metric is called "{name}"', near, "unknown metric")
+        return Bad(f'no metric is called "{name}"', f'did you mean "{near[0]}"?', "unknown metric")
     return Bad(
         f'no metric is called "{name}" as far as healthwatch knows',
         "declare it under metrics: with its labels",
