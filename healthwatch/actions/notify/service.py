@@ -20,7 +20,7 @@ _TITLE_SEAM = 8  # characters by which apprise joins a title to the body where a
 
 
 class Service:
-    """A URL and the apprise plugin behind it, made on first use. Nothing here raises."""
+    """A URL and the apprise plugin behind it, made on first use. Nothing here raises, whatever a plugin does."""
 
     def __init__(self, url: Secret, pace: Pace) -> None:
         self._url = url
@@ -39,6 +39,8 @@ class Service:
                 return f"apprise can't be imported ({type(missing).__name__}): pip install apprise"
             try:
                 self._plugin = apprise.Apprise.instantiate(self._url.reveal())
+            except KeyboardInterrupt:  # this runs before step 1 as well, on the main thread
+                raise
             except BaseException as raised:  # a plugin's own code; its text may hold the URL
                 return f"apprise can't read it ({type(raised).__name__})"
         if self._plugin is None:
