@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ from healthwatch.recording.file import Checkpointer, be_brief, open_for_writing,
 
 if TYPE_CHECKING:
     from healthwatch.engine import Outcome
-    from healthwatch.stream import Frame, Series
+    from healthwatch.stream import Frame, Series, SeriesTable
 
 MAX_BUFFERED = 64 * 2**20  # bytes of samples kept while the file is locked
 RETRY_SECONDS = 0.25
@@ -45,7 +47,7 @@ class Recording:
     """The run file of this process, and its outbox (`alerting.ports.Outbox`)."""
 
     def __init__(self, path: Path, meta: Mapping[str, Any]) -> None:
-        self.path = path
+        self.path, self.meta = path, meta
         self.stopped = ""  # why nothing is recorded any more
         self.dropped = 0  # steps whose samples were given up while the file was locked
         self._owner = os.getpid()
@@ -79,16 +81,21 @@ class Recording:
         one = self._connection.execute
         self.attempt: int = one("SELECT coalesce(max(attempt), 0) + 1 FROM attempts").fetchone()[0]
         self._frame = one("SELECT coalesce(max(id), 0) FROM frames").fetchone()[0]
-        rows = one("SELECT id, metric, labels FROM series")
+        rows = one("SELECT id, metric, labels FROM series ORDER BY id")
         self._known: dict[tuple[str, str], int] = {(metric, labels): file_id for file_id, metric, labels in rows}
-        one(schema.BEGIN_ATTEMPT, (self.attempt, time.time(), dump(meta)))
+        self._next.add(schema.BEGIN_ATTEMPT, [(self.attempt, time.time(), dump(meta))])
         be_brief(self._connection)
 
+    def restore(self, table: SeriesTable) -> None:
+        """Register the series of earlier attempts in the order in which a replay will."""
+        for metric, labels in self._known:
+            table.register(metric, [dict(pairs) for pairs in json.loads(labels)])
+
     def declare(self, series: Iterable[Series]) -> None:
-        """Write series down before the first step, so that no step pays for thousands of label sets."""
+        """Write series down in this order, if they are new; before the first step it costs no step."""
         for each in series:
             if each.id not in self._series_ids:
-                self._add_series(self._next, each)
+                self._add_series(each)
 
     # The step
 
@@ -110,6 +117,7 @@ class Recording:
         """
         if self.stopped or os.getpid() != self._owner:
             return None
+        self.declare(sorted({column.series for column in frame.columns}, key=attrgetter("id")))
         batch, self._next = self._next, _Batch()
         self._add_frame(batch, frame)
         batch.add(schema.ADD_TRANSITION, [transition_row(found) for found in outcome.transitions])
@@ -125,22 +133,16 @@ class Recording:
         micro_steps = frame.micro_steps
         batch.add(schema.ADD_FRAME, [(self._frame, frame.attempt, frame.step, frame.time, micro_steps)])
         for column in frame.columns:
-            file_id = self._series_ids.get(column.series.id)
-            if file_id is None:
-                file_id = self._add_series(batch, column.series)
-            values = column.values
-            batch.samples.append(
-                (self._frame, column.tick, column.micro_step, file_id, values.dtype.str, values.tobytes())
-            )
+            place = (self._frame, column.tick, column.micro_step, self._series_ids[column.series.id])
+            batch.samples.append((*place, column.values.dtype.str, column.values.tobytes()))
 
-    def _add_series(self, batch: _Batch, series: Series) -> int:
+    def _add_series(self, series: Series) -> None:
         key = (series.metric, labels_text(series.labels))
         file_id = self._known.get(key)
         if file_id is None:
             file_id = self._known[key] = len(self._known) + 1
-            batch.add(schema.ADD_SERIES, [(file_id, *key)])
+            self._next.add(schema.ADD_SERIES, [(file_id, *key)])
         self._series_ids[series.id] = file_id
-        return file_id
 
     def _changed(self, incident: Any) -> bool:
         """Only what tells one state of an incident from another is worth a row; its values move at every step."""

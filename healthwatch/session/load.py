@@ -6,9 +6,8 @@ import logging
 import os
 from pathlib import Path
 
-from healthwatch.config import Config, load_config
+from healthwatch.config import Config, load_all, load_config
 from healthwatch.diagnostics import Diagnostic, Invalid, errors, render_text
-from healthwatch.rulefile import Rule, load_rules
 from healthwatch.session.session import FindIntegration, Session
 
 LOGGER = logging.getLogger("healthwatch")
@@ -23,25 +22,18 @@ def load(path: Path | str, find_integration: FindIntegration) -> Session:
     if os.environ.get("HEALTHWATCH_DISABLED", "") not in ("", "0"):
         LOGGER.info("switched off by HEALTHWATCH_DISABLED")
         return Session(Config(run="", output=Path(), rules=(), digest="", disabled=True), (), find_integration)
-    config, found = load_config(Path(path))
-    rules, more = _rules(config)
-    found = [*found, *more, *_receivers(config)]
-    if config is None or errors(found):
+    checked = load_all(path)
+    found = [*checked.diagnostics, *_receivers(checked.config or load_config(path)[0])]
+    if checked.config is None or errors(found):
         raise Invalid(found)
+    session = Session(checked.config, checked.rules.rules, find_integration)
     if found:
-        LOGGER.warning("%s", render_text(found))
-    return Session(config, rules, find_integration)
-
-
-def _rules(config: Config | None) -> tuple[tuple[Rule, ...], tuple[Diagnostic, ...]]:
-    if config is None or config.disabled:
-        return (), ()
-    loaded = load_rules(config.rules, config.override)
-    return loaded.rules, loaded.diagnostics
+        session.guard.say(f"{len(found)} remarks on {path}:\n{render_text(found)}", logging.WARNING)
+    return session
 
 
 def _receivers(config: Config | None) -> list[Diagnostic]:
-    """Problems of the receivers' URLs; apprise is imported only where there is one."""
+    """Problems of the receivers' URLs; apprise is imported only where there is one to send to."""
     if config is None or config.disabled or not config.receivers:
         return []
     from healthwatch.actions.notify import validate

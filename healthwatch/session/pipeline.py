@@ -97,6 +97,7 @@ class Pipeline:
 
     def _record(self, frame: Frame, outcome: Outcome, notices: Sequence[Notice]) -> None:
         with self.guard("recording"):
+            self.recording.declare(self.engine.history.table.series)
             captures = self.captures.changed() if self.captures is not None else ()
             accepted = self.delivery.drain() if self.delivery is not None else ()
             queued = notices if self.delivery is not None else ()
@@ -131,17 +132,29 @@ class Pipeline:
             self.recording.close(reason)
 
 
-def open_pipeline(
-    config: Config, rules: Sequence[Rule], table: SeriesTable, profiler: Profiler | None, guard: Guard
-) -> Pipeline:
-    """Everything behind the frame, ready for the first step; an earlier attempt of the run is taken in.
+def open_recording(config: Config, table: SeriesTable) -> Recording:
+    """The run file of this process; the series of earlier attempts come first in the table, as in a replay.
 
     Raises:
         Invalid: the run can't be recorded.
     """
     rank = int(os.environ.get("RANK_ID", "0"))
-    engine = Engine(rules, table, policy_of(config, rules), config.no_data_after)
     recording = Recording.create(config.output / f"rank_{rank}.sqlite", {**describe(config), "rank": rank})
+    recording.restore(table)
+    return recording
+
+
+def open_pipeline(
+    config: Config,
+    rules: Sequence[Rule],
+    table: SeriesTable,
+    recording: Recording,
+    profiler: Profiler | None,
+    guard: Guard,
+) -> Pipeline:
+    """Everything behind the frame, ready for the first step; an earlier attempt of the run is taken in."""
+    engine = Engine(rules, table, policy_of(config, rules), config.no_data_after)
+    rank = recording.meta["rank"]
     about = {"run": config.run, "rank": rank, "attempt": recording.attempt, "config_digest": config.digest}
     recording.declare(table.series)
     pipeline = Pipeline(

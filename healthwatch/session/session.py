@@ -17,7 +17,7 @@ from healthwatch.alerting.ports import Profiler
 from healthwatch.config import Config
 from healthwatch.rulefile import Rule
 from healthwatch.session.guard import Guard
-from healthwatch.session.pipeline import Pipeline, open_pipeline
+from healthwatch.session.pipeline import Pipeline, open_pipeline, open_recording
 from healthwatch.stream import Frame, Series, SeriesTable
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ class Integration(Protocol):
 
     def detach(self) -> None: ...
 
-
-MOST_LISTS = 256
 
 P = ParamSpec("P")
 FindIntegration: TypeAlias = Callable[[Any, Guard], Integration]
@@ -87,7 +85,7 @@ class Session:
         self._monitors: Sequence[Monitor] = ()
         self._table = SeriesTable()
         self._logged: list[_Logged] = []
-        self._lists: dict[tuple[str, int], tuple[object, Series]] = {}
+        self._lists: dict[str, tuple[object, Series]] = {}
         self._pipeline: Pipeline | None = None
         self._closed = config.disabled
         self._process = os.getpid()
@@ -109,11 +107,13 @@ class Session:
         """
         if self._closed or self._pipeline is not None:
             return self
-        if model is not None:
-            self._integration = self._find_integration(model, self.guard)
-            self._monitors = self._integration.attach(model, optimizer, self.config, self._table)
-        profiler = self._integration.profiler if self._integration is not None else None
-        self._pipeline = open_pipeline(self.config, self.rules, self._table, profiler, self.guard)
+        integration = self._find_integration(model, self.guard) if model is not None else None
+        recording = open_recording(self.config, self._table)
+        if integration is not None:
+            self._monitors = integration.attach(model, optimizer, self.config, self._table)
+        profiler = integration.profiler if integration is not None else None
+        self._pipeline = open_pipeline(self.config, self.rules, self._table, recording, profiler, self.guard)
+        self._integration = integration
         self._attempt, self._next_step = self._pipeline.recording.attempt, first_step
         self._ended = time.perf_counter()
         atexit.register(self.close)
@@ -202,13 +202,11 @@ class Session:
             self._log(metric, value, micro_step)
 
     def _series(self, metric: str, labels: Sequence[Mapping[str, str]]) -> Series:
-        """Reading 20,000 label sets takes 30 ms, so a list is known by being the same object."""
-        seen, series = self._lists.get((metric, id(labels)), (None, None))
+        """Reading 20,000 label sets takes 30 ms, so a metric's list is known by being the same object as last time."""
+        seen, series = self._lists.get(metric, (None, None))
         if series is None or seen is not labels or len(series) != len(labels):
             series = self._table.register(metric, labels)
-            self._lists[metric, id(labels)] = labels, series
-            for oldest in list(self._lists)[:-MOST_LISTS]:
-                del self._lists[oldest]
+            self._lists[metric] = labels, series
         return series
 
     def _log(self, metric: str, value: Any, micro_step: int | None) -> None:

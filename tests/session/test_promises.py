@@ -104,7 +104,8 @@ class Broken(logging.Handler):
         raise OSError("the log server is gone")
 
 
-def test_an_action_that_raises_is_counted_and_goes_no_further(open_session, tmp_path):
+def test_an_action_that_raises_is_counted_and_goes_no_further(open_session, tmp_path, caplog):
+    caplog.set_level(logging.INFO, "healthwatch")
     logger, handler = logging.getLogger("healthwatch"), Broken()
     logger.addHandler(handler)
     try:
