@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +28,8 @@ class Draft:
 
     document: Document
     path: KeyPath  # of the rule
-    data: Mapping[str, Any]  # the keys that the schema allows
+    written: Mapping[str, Any]
+    data: Mapping[str, Any]  # of what is written the keys that the schema allows
     group: Mapping[str, Any]
     override: Mapping[str, Any]
     sound: bool  # whether the schema allows all of it
@@ -94,12 +96,19 @@ _FOR_HELP = '"for" counts steps since the first breach, "for_records" counts bre
 
 
 def _params(draft: Draft) -> dict[str, Any]:
-    own = dict(draft.data.get("params", {}))
-    for name, value in own.items():
-        if isinstance(value, str) and number_hint(value) and not draft.document.quoted((*draft.path, "params", name)):
-            mend = f"write {number_hint(value)}"
-            draft.report("HW009", f"YAML reads {value} as text, not as a number", "params", name, help=mend)
-    return {name: draft.override.get("params", {}).get(name, value) for name, value in own.items()}
+    """The parameters in force; 1 stands for a value that can't be used, so that it is told once."""
+    own = draft.written.get("params")
+    params = {str(name): _param(draft, name, value) for name, value in own.items()} if isinstance(own, dict) else {}
+    given = draft.override.get("params", {})
+    return {name: given.get(name, value) for name, value in params.items()}
+
+
+def _param(draft: Draft, name: str, value: Any) -> Any:
+    if isinstance(value, str) and number_hint(value) and not draft.document.quoted((*draft.path, "params", name)):
+        mend = f"write {number_hint(value)}"
+        draft.report("HW009", f"YAML reads {value} as text, not as a number", "params", name, help=mend)
+        return 1
+    return value if "params" in draft.data or (isinstance(value, (int, float)) and math.isfinite(value)) else 1
 
 
 def _parse(draft: Draft, key: str, params: Mapping[str, Any]) -> None:

@@ -31,14 +31,15 @@ def load_rules(sources: Sequence[str | Path], overrides: Overrides | None = None
 
     Never raises. `rules` holds the enabled rules without an error; whoever must refuse looks at `diagnostics`.
     """
-    overrides = overrides or {}
     documents: list[Document] = []
     diagnostics: list[Diagnostic] = []
+    drafts: list[Draft] = []
     for source in sources:
         opened, problems = open_source(source)
         documents += opened
         diagnostics += problems
-    drafts = [draft for document in documents for draft in _drafts(document, overrides, diagnostics)]
+        for document in opened:
+            drafts += _drafts(document, overrides or {}, diagnostics)
     crosscheck.names(drafts)
     crosscheck.inhibition(drafts, _shipped_names)
     declared = {name: metric or {} for document in documents for name, metric in _declared(document).items()}
@@ -95,6 +96,7 @@ def _drafts(document: Document, overrides: Overrides, diagnostics: list[Diagnost
         Draft(
             document,
             path,
+            rule,
             _sound(rule, path, refused),
             _sound(group, path[:2], refused),
             overrides.get(rule["alert"], {}),

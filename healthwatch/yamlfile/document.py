@@ -118,9 +118,11 @@ class Document:
         found = offsets(self.text.text[base : place.value.end_mark.index], place.value.value, place.value.style)
         if not found:
             return self.value_span(path)
-        first = found[min(start, len(found) - 1)]
-        last = found[max(min(end, len(found)) - 1, min(start, len(found) - 1))]
-        return self.text.span(base + first[0], base + last[1])
+        stop = len(place.value.value.rstrip())
+        if start >= stop:  # something is missing behind the end
+            after = base + (found[stop - 1][1] if stop else found[0][0])
+            return self.text.span(after, after + 1)
+        return self.text.span(base + found[start][0], base + found[max(min(end, stop) - 1, start)][1])
 
     def written(self, path: KeyPath) -> str | None:
         """A scalar as it was written, without its quotes: `010`, `1e-3`, `no`; None for anything else."""

@@ -1,0 +1,117 @@
+"""`healthwatch check FILE...`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from healthwatch import config, rulefile, yamlfile
+from healthwatch.diagnostics import Diagnostic, Span, in_order, render_json, render_text
+from healthwatch.rulefile.load import BUILTIN, files_of
+
+CLEAN, FINDINGS, COULD_NOT_RUN = 0, 1, 2
+
+Kind = Literal["rules", "config", "unreadable", "neither"]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found in which files. Notes (severity info) are shown and do not count."""
+
+    files: tuple[str, ...]
+    unreadable: tuple[str, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    def count(self, severity: str) -> int:
+        return sum(found.severity == severity for found in self.diagnostics)
+
+    @property
+    def exit_code(self) -> int:
+        if self.unreadable:
+            return COULD_NOT_RUN
+        return FINDINGS if self.count("error") or self.count("warning") else CLEAN
+
+    @property
+    def summary(self) -> str:
+        counting = (each for each in self.diagnostics if each.severity != "info" and each.span is not None)
+        bad = {each.span.file for each in counting if each.span is not None}
+        total = len({*self.files, *bad})
+        if not bad:
+            return f"{_count(total, 'file')} checked, no problems"
+        counts = f"{_count(self.count('error'), 'error')}, {_count(self.count('warning'), 'warning')}"
+        return f"{total - len(bad)} of {_count(total, 'file')} without problems, {len(bad)} with: {counts}"
+
+
+@click.command("check")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(files: tuple[str, ...], output: str) -> None:
+    """Check rule and config files; every problem at once.
+
+    A FILE is a rule file, a training YAML with a healthwatch section (its rules are checked with it), a folder of rule
+    files, or builtin:PACK. Exit code: 0 clean, 1 errors or warnings, 2 a file could not be read.
+    """
+    report = check(files)
+    if output == "json":
+        click.echo(render_json(report.diagnostics))
+    else:
+        if report.diagnostics:
+            click.echo(render_text(report.diagnostics))
+        click.echo(report.summary)
+    sys.exit(report.exit_code)
+
+
+def check(sources: Sequence[str]) -> Report:
+    """All files together: a name or an inhibition may cross files."""
+    files = list(dict.fromkeys(_files(sources)))
+    kinds: dict[str, Kind] = {file: _kind(file) for file in files}
+    rules = [file for file in files if kinds[file] in ("rules", "unreadable")]
+    found = list(rulefile.load_rules(rules).diagnostics)
+    for file in files:
+        if kinds[file] == "config":
+            found += config.load_all(file).diagnostics
+        elif kinds[file] == "neither":
+            found += [_neither(file), *yamlfile.load(file).diagnostics]
+    unreadable = tuple(file for file in files if _absent(file))
+    return Report(tuple(files), unreadable, tuple(in_order(found)))
+
+
+def _files(sources: Sequence[str]) -> Iterator[str]:
+    """Folders opened; an empty one stays, so that it is reported."""
+    for source in sources:
+        inside = [] if source.startswith(BUILTIN) else files_of(Path(source))
+        yield from map(str, inside) if Path(source).is_dir() and inside else [source]
+
+
+def _kind(source: str) -> Kind:
+    """Told by the content: `groups` makes a rule file, `healthwatch` a config."""
+    if source.startswith(BUILTIN) or Path(source).is_dir():
+        return "rules"
+    document = yamlfile.load(source)
+    if not isinstance(document.data, dict):
+        return "unreadable" if document.problems or document.data is None else "neither"
+    if "healthwatch" in document.data:
+        return "config"
+    return "rules" if {"groups", "metrics", "rules"} & set(document.data) else "neither"
+
+
+def _absent(source: str) -> bool:
+    """Whether there is nothing to read: it is not the content that is wrong."""
+    if source.startswith(BUILTIN):
+        return False
+    return any(found.code == "HW001" for found in yamlfile.load(source).diagnostics)
+
+
+def _neither(file: str) -> Diagnostic:
+    message = "this is neither a rule file nor a config file"
+    mend = "a rule file begins with groups:, a config has a section healthwatch:"
+    return Diagnostic("HW021", "error", message, Span(file, 0, 0, 0), help=mend)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
