@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from healthwatch.alerting.model import LabelSet, Observation, Verdict
-from healthwatch.promql import Vector
+from healthwatch.promql import Labels, Vector
 
 MicroStep = Callable[[int], int | None]
 
@@ -67,11 +67,11 @@ def _alike(vectors: Sequence[Vector]) -> Sequence[Vector]:
     first = vectors[0].labels
     if all(vector.labels is first for vector in vectors):
         return vectors
-    labels = list(dict.fromkeys(each for vector in reversed(vectors) for each in vector.labels))
+    labels = Labels(dict.fromkeys(each for vector in reversed(vectors) for each in vector.labels))
     return [_spread(vector, labels) for vector in vectors]
 
 
-def _spread(vector: Vector, labels: Sequence[LabelSet]) -> Vector:
+def _spread(vector: Vector, labels: Labels) -> Vector:
     places = {each: place for place, each in enumerate(labels)}
     target = np.array([places[each] for each in vector.labels], dtype=np.intp)
     values = np.full(len(labels), np.nan)

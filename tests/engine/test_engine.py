@@ -1,0 +1,231 @@
+"""Frames in, transitions, incidents and intents out, through real rule files."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from healthwatch.alerting.escalation import Policy
+from healthwatch.config import LadderStep
+from healthwatch.engine import Engine
+from healthwatch.rulefile import load_rules
+from healthwatch.stream import Duration, Frame, SeriesTable
+
+NOTIFY = Policy(
+    ladder=lambda incident: (LadderStep("log", "error"), LadderStep("notify", "oncall")),
+    group=lambda incident: (("run", "test"),),
+    group_interval=lambda receiver: Duration(steps=50),
+)
+
+
+@pytest.fixture
+def engine(tmp_path: Path):
+    """Builds an engine from the text of one rule group's rules."""
+
+    def build(rules: str, policy: Policy = NOTIFY, **settings) -> tuple[Engine, SeriesTable]:
+        path = tmp_path / "rules.yaml"
+        path.write_text("groups:\n  - name: test\n    rules:\n" + rules, encoding="utf-8")
+        loaded = load_rules([path])
+        assert not [found for found in loaded.diagnostics if found.severity == "error"], loaded.diagnostics
+        table = SeriesTable()
+        return Engine(loaded.rules, table, policy, **settings), table
+
+    return build
+
+
+def feed(engine: Engine, table: SeriesTable, values, metric="loss", start=1, attempt=1):
+    """One value a step (None: no sample; a list: one a micro-step); returns (step, outcome) of every step."""
+    series = table.register(metric, [{}])
+    outcomes = []
+    for step, value in enumerate(values, start=start):
+        frame = Frame(step, attempt, 10.0 * step)
+        micro_steps = value if isinstance(value, list) else None
+        if micro_steps is not None:
+            for number, each in enumerate(micro_steps):
+                frame.add(series, [each], micro_step=number)
+        elif value is not None:
+            frame.add(series, [value])
+        frame.close()
+        outcomes.append((step, engine.step(frame)))
+    return outcomes
+
+
+def changes(outcomes):
+    return [(step, each.reason) for step, outcome in outcomes for each in outcome.transitions]
+
+
+def notices(outcomes):
+    return [
+        (step, intent.reason, [incident.rule for incident in intent.incidents])
+        for step, outcome in outcomes
+        for intent in outcome.intents
+        if intent.action == "notify"
+    ]
+
+
+HIGH = """
+      - alert: High
+        expr: loss > 5
+        labels: {severity: critical}
+"""
+
+
+def test_for_records_counts_breaches_without_a_clear_between(engine):
+    rule = HIGH + "        for_records: 3\n"
+    assert changes(feed(*engine(rule), [1, 9, 9, None, 9])) == [(2, "breach"), (5, "fired")]
+    assert changes(feed(*engine(rule), [1, 9, 9, 1, 9, 9, 9])) == [
+        (2, "breach"),
+        (4, "clear"),
+        (5, "breach"),
+        (7, "fired"),
+    ]
+    gap = feed(*engine(rule), [9, 9, 9, None, 9])
+    assert changes(gap) == [(1, "breach"), (3, "fired")]
+    assert [step for step, *_ in notices(gap)] == [3]
+
+
+def test_a_nan_holds_what_a_clear_would_resolve(engine):
+    assert changes(feed(*engine(HIGH), [9, math.nan, 9])) == [(1, "fired")]
+    assert changes(feed(*engine(HIGH), [9, 1, 9])) == [(1, "fired"), (2, "resolved"), (3, "fired")]
+
+
+def test_the_step_breaches_if_one_micro_step_does_and_names_the_first(engine):
+    (_, first), (_, second) = feed(*engine(HIGH), [[1.0, 1.0, 1.0], [1.0, 9.0, 8.0]])
+    assert not first.transitions
+    (incident,) = second.incidents
+    assert (incident.micro_step, incident.firing[0].value) == (2, 9.0)
+
+
+def test_a_firing_series_that_vanishes_is_held_then_told_to_have_stopped(engine):
+    outcomes = feed(*engine(HIGH, no_data_after=10), [9] + [None] * 20)
+    assert changes(outcomes) == [(1, "fired"), (11, "expired")]
+    (ended,) = outcomes[10][1].incidents
+    assert ended.ending == "expired"
+    assert notices(outcomes) == [(1, "opened", ["High"]), (11, "resolved", ["High"])]
+
+
+def test_an_alert_does_not_expire_before_three_usual_distances(engine):
+    sparse = [value for _ in range(6) for value in (9, *[None] * 9)] + [None] * 60
+    outcomes = feed(*engine(HIGH, no_data_after=5), sparse)
+    assert changes(outcomes) == [(1, "fired"), (6, "expired"), (11, "fired"), (81, "expired")]
+
+
+def test_a_rule_whose_metric_never_comes_is_told_once(engine):
+    outcomes = feed(*engine(HIGH, no_data_after=10), [1.0] * 40, metric="grad_norm")
+    assert [(step, problem.kind) for step, outcome in outcomes for problem in outcome.problems] == [(11, "no data")]
+
+
+def test_inhibition_holds_back_until_the_next_breach(engine):
+    rules = """
+      - alert: NonFinite
+        expr: nonfinite(loss)
+        keep_firing_for: 2
+        labels: {severity: critical}
+      - alert: High
+        expr: loss > 5
+        keep_firing_for: 3
+        inhibited_by: [NonFinite]
+        labels: {severity: critical}
+"""
+    outcomes = feed(*engine(rules), [math.inf, 1, 1, 1, 9, 1, 1, 1, 1])
+    assert notices(outcomes) == [
+        (1, "opened", ["NonFinite"]),
+        (4, "resolved", ["NonFinite"]),
+        (5, "opened", ["High"]),
+        (9, "resolved", ["High"]),
+    ]
+
+
+def test_until_keeps_a_firing_alert_through_an_adapted_baseline(engine):
+    rule = """
+      - alert: Jump
+        expr: spike_ratio(loss[20], 3) > 2
+        until: loss > 1.3 * min_over_time(finite(loss[200]))
+        labels: {severity: warning}
+"""
+    outcomes = feed(*engine(rule), [1.0] * 30 + [4.0] * 60 + [1.0] * 5)
+    assert changes(outcomes) == [(31, "fired"), (91, "resolved")]
+
+
+def test_details_list_the_series_behind_a_coarser_alert(engine):
+    rule = """
+      - alert: Hot
+        expr: max by (layer) (max_attention_logit) > 100
+        detail: topk by (layer) (1, max_attention_logit)
+        labels: {severity: warning}
+"""
+    machine, table = engine(rule)
+    series = table.register("max_attention_logit", [{"layer": layer, "head": head} for layer in "01" for head in "01"])
+    frame = Frame(1)
+    frame.add(series, [1.0, 2.0, 300.0, 4.0])
+    frame.close()
+    (notice,) = [intent for intent in machine.step(frame).intents if intent.action == "notify"]
+    (incident,) = notice.incidents
+    assert incident.firing[0].labels == (("layer", "1"),)
+    assert [(dict(sample.labels)["head"], sample.value) for sample in incident.details] == [("0", 300.0)]
+
+
+def test_a_rule_that_cannot_be_evaluated_breaks_no_other(engine):
+    rules = (
+        HIGH
+        + """
+      - alert: Ambiguous
+        expr: a * on () b > 0
+        labels: {severity: warning}
+"""
+    )
+    machine, table = engine(rules)
+    loss, a, b = (table.register(name, [{}]) for name in ("loss", "a", "b"))
+    many = table.register("b", [{"x": "1"}, {"x": "2"}])
+    frame = Frame(1)
+    for series, values in ((loss, [9.0]), (a, [1.0]), (b, [1.0]), (many, [1.0, 2.0])):
+        frame.add(series, values)
+    frame.close()
+    outcome = machine.step(frame)
+    assert [transition.rule for transition in outcome.transitions] == ["High"]
+    assert [problem.rule for problem in outcome.problems] == ["Ambiguous"]
+
+
+def test_warmup_and_settle_are_not_evaluated(engine):
+    assert changes(feed(*engine(HIGH + "        warmup: 3\n"), [9] * 5)) == [(4, "fired")]
+    machine, table = engine(HIGH + "        settle: 2\n")
+    feed(machine, table, [1] * 5)
+    machine.rewind(4)
+    again = feed(machine, table, [9, 9, 9], start=4, attempt=2)
+    assert changes(again) == [(6, "fired")]
+
+
+def test_going_back_keeps_firing_and_forgets_what_was_pending(engine):
+    machine, table = engine(HIGH + "        for_records: 2\n")
+    feed(machine, table, [1, 9, 9, 9, 9])
+    assert machine.rewind(3) == ()
+    outcomes = feed(machine, table, [9, 1], start=3, attempt=2)
+    assert changes(outcomes) == [(4, "resolved")]
+    assert notices(outcomes) == [(4, "resolved", ["High"])]
+    assert outcomes[0][1].incidents[0].since.step == 2
+    feed(machine, table, [9], start=5, attempt=2)
+    assert [each.reason for each in machine.rewind(5)] == ["rewound"]
+
+
+def test_shadow_rules_are_evaluated_and_never_escalated(engine):
+    outcomes = feed(*engine(HIGH + "        mode: shadow\n"), [9, 1])
+    assert changes(outcomes) == [(1, "fired"), (2, "resolved")]
+    assert all(not outcome.intents for _, outcome in outcomes)
+
+
+def test_lowest_is_worst_where_the_rule_looks_below(engine):
+    rule = """
+      - alert: Low
+        expr: throughput < 10
+        labels: {severity: warning}
+        limit: 2
+"""
+    machine, table = engine(rule)
+    series = table.register("throughput", [{"rank": rank} for rank in "0123"])
+    frame = Frame(1)
+    frame.add(series, [5.0, 1.0, 7.0, 3.0])
+    frame.close()
+    (incident,) = machine.step(frame).incidents
+    assert (incident.count, [sample.value for sample in incident.firing]) == (4, [1.0, 3.0])
