@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from healthwatch.rulefile.conditions import Condition, expand, index, page, when_schema
+from healthwatch import resources
+from healthwatch.rulefile.conditions import Condition, expand, when_schema
 from healthwatch.rulefile.conditions.builtin import CONDITIONS
+from healthwatch.rulefile.conditions.generate import SHIPPED, pages
 from healthwatch.stream.catalogue import catalogue
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "conditions"
-KNOWN = {condition.name: condition for condition in CONDITIONS}
-AGAIN = "run `healthwatch schema conditions --write docs/conditions`"
+KNOWN = SHIPPED
+AGAIN = "run `python -m healthwatch.rulefile.conditions.generate`"
 
 
 def validator() -> Draft202012Validator:
@@ -22,14 +25,18 @@ def validator() -> Draft202012Validator:
     return Draft202012Validator(schema)
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", pages())
 def test_page_is_current(name: str) -> None:
-    assert (PAGES / f"{name}.md").read_text(encoding="utf-8") == page(KNOWN[name], KNOWN), AGAIN
+    assert (PAGES / name).read_text(encoding="utf-8") == pages()[name], AGAIN
 
 
-def test_index_is_current_and_there_are_no_other_pages() -> None:
-    assert (PAGES / "README.md").read_text(encoding="utf-8") == index(KNOWN), AGAIN
-    assert {file.stem for file in PAGES.glob("*.md")} == {*KNOWN, "README"}
+def test_there_are_no_other_pages() -> None:
+    assert {file.name for file in PAGES.iterdir()} == set(pages())
+
+
+def test_rules_schema_is_current() -> None:
+    written = json.loads(resources.read_text("schemas/rules.schema.json"))
+    assert written["$defs"]["when"] == when_schema(SHIPPED), AGAIN
 
 
 @pytest.mark.parametrize("condition", CONDITIONS, ids=lambda each: each.name)
