@@ -20,12 +20,11 @@ def squared_sum(values: NDArray[Any]) -> float:
     flat = values.ravel()
     if flat.dtype == np.float16:
         flat = flat.astype(np.float32)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        if flat.dtype == np.float32:
-            fast = float(np.dot(flat, flat))
-            if _LOWEST < fast < _HIGHEST:
-                return fast
-        return _squared_sum_float64(flat)
+    if flat.dtype == np.float32:
+        fast = float(np.dot(flat, flat))
+        if _LOWEST < fast < _HIGHEST:
+            return fast
+    return _squared_sum_float64(flat)
 
 
 def _squared_sum_float64(flat: NDArray[Any]) -> float:
