@@ -21,7 +21,7 @@ _OPERATORS = {"above": ">", "at_least": ">=", "below": "<", "at_most": "<="}
 def _nonfinite(args: Arguments) -> Expansion:
     series = args.selector
     if args.group is None:
-        return Expansion((Test(f"nonfinite({series})", f"abs({series}) < Inf", series),))
+        return Expansion((Test(f"nonfinite({series})", f"{series} < Inf > -Inf", series),))
     clause = args.group.clause
     # A finite number times 0 is 0, NaN and infinities make NaN: the group's sum is 0 only if every series is finite.
     test = Test(
