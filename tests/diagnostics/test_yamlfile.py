@@ -95,7 +95,7 @@ def test_other_encodings(raw: bytes, code: str, message: str) -> None:
 
 
 def test_a_byte_order_mark_moves_no_column() -> None:
-    document = parse(b"\xef\xbb\xbf" + "on: 1".encode())
+    document = parse(b"\xef\xbb\xbfon: 1")
     assert place(only(document)) == (1, 1)
 
 

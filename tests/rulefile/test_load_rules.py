@@ -1,4 +1,5 @@
 """Rule files to rules, and one mistake after the other to its message."""
+# ruff: noqa: E501 - the table of mistakes has one line for each
 
 from __future__ import annotations
 
