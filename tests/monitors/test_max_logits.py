@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from healthwatch.monitors.location import location
+from healthwatch.stream.location import location
 from healthwatch.monitors.max_logits import MaxLogits
 
 LAYERS = [{"block": "decoder", "layer": "0"}, {"block": "decoder", "layer": "1"}]

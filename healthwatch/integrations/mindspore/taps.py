@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from healthwatch.monitors.location import location
+from healthwatch.stream.location import location
 
 _TOPK = ("topk", "num_experts_per_tok", "moe_router_topk")
 
