@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from healthwatch.promql.vector import (
     nothing,
     replaced,
 )
+from healthwatch.promql.xxhash import label_hash
 from healthwatch.stream.ring import Floats
 from healthwatch.stream.series import LabelSet
 
@@ -80,10 +80,8 @@ def limit_ratio(vector: Vector, groups: Groups, parameter: float) -> Vector:  # 
 
 
 def _place(labels: LabelSet) -> float:
-    """Where a label set stands in [0, 1)."""
-    text = "\xff".join(part for pair in labels for part in pair)
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=6).digest()
-    return int.from_bytes(digest, "big") / 2.0**48
+    """Where a label set stands in [0, 1], as Prometheus has it."""
+    return label_hash(labels) / (2**64 - 1)
 
 
 @dataclass(slots=True)

@@ -1,55 +1,109 @@
-"""Runs one evaluation of a script against our engine and says what is wrong with the result."""
+"""Runs one evaluation of a script against our engine."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from healthwatch.promql.program import Program, Query
-from promqltest_script import Eval, Expected, Load
-from promqltest_series import Sample, WrittenSeries
+from promqltest_compare import (
+    HistogramNeededError,
+    Points,
+    Value,
+    WrongResultError,
+    at_steps,
+    compare,
+    compare_failure,
+    compare_order,
+    compare_scalars,
+    compare_strings,
+)
+from promqltest_script import Eval, Load
+from promqltest_series import Histogram, Sample
 
+from healthwatch.promql import ast
 from healthwatch.promql.check import type_of
 from healthwatch.promql.parse import Expression, parse
-from healthwatch.promql.vector import EvaluationError, Vector
+from healthwatch.promql.program import Program, Query
+from healthwatch.promql.vector import EvaluationError, Matrix, Vector
 from healthwatch.stream.history import ABSENT, STALE, History
 from healthwatch.stream.series import METRIC_NAME, LabelSet, SeriesTable
 from healthwatch.stream.ticks import TICKS_PER_STEP
 
 LOOKBACK = 300
-RANGE_CHECK = 60 * TICKS_PER_STEP
-TOLERANCE = 1e-6
-_SMALLEST = float(np.finfo(np.float64).tiny)
+MINUTE = 60 * TICKS_PER_STEP
+HISTOGRAM_BITS = 0x7FF8_0001_0000_0000
 
-Points = dict[LabelSet, dict[int, float]]
-"""A range result: values by label set (with its name) and tick."""
-
-
-class WrongResultError(Exception):
-    """A result that is not what the script expects."""
+# Aggregations and functions that pass over histograms, as Prometheus documents them.
+FLOATS_ONLY = frozenset(
+    """bottomk topk quantile stddev stdvar scalar clamp clamp_max clamp_min deriv predict_linear mad_over_time
+    double_exponential_smoothing stddev_over_time stdvar_over_time quantile_over_time
+    day_of_month day_of_week day_of_year days_in_month hour minute month year""".split()  # noqa: SIM905 - shorter
+)
+LOOK_INSIDE = frozenset(("changes", "resets", "count_values"))
+"""What compares histograms with each other, or makes a label of one."""
 
 
 @dataclass(slots=True)
 class Storage:
-    """The samples that a script has loaded; histogram samples are left out."""
+    """The samples that a script has loaded.
 
-    series: dict[LabelSet, dict[int, float]] = field(default_factory=dict)
-    _history: History | None = None
+    The engine has no histograms. A histogram sample is a marked NaN to it: a sample that can be selected, counted and
+    passed on. What is computed from one is marked too, as NaN payloads survive arithmetic, and left out of the result.
+    For functions that pass over histograms a stale mark stands in its place: no sample, and it hides older ones.
+    """
+
+    series: dict[LabelSet, dict[int, Sample]] = field(default_factory=dict)
+    _histories: dict[bool, History] = field(default_factory=dict)
+    _histograms: list[Histogram] = field(default_factory=list)
 
     def load(self, command: Load) -> None:
         for written in command.series:
             samples = self.series.setdefault(written.labels, {})
             for position, sample in enumerate(written.samples):
-                if sample is not None and sample != "histogram":
-                    samples[position * command.gap] = STALE if isinstance(sample, str) else sample
-        self._history = None
+                if sample is not None:
+                    samples[position * command.gap] = sample
+        self._histories.clear()
 
-    def history(self) -> History:
-        if self._history is None:
-            self._history = _history(self.series)
-        return self._history
+    def history(self, *, histograms: bool) -> History:
+        if histograms not in self._histories:
+            self._histories[histograms] = _history(
+                {
+                    labels: {tick: self._value(sample, histograms) for tick, sample in samples.items()}
+                    for labels, samples in self.series.items()
+                }
+            )
+        return self._histories[histograms]
+
+    def _value(self, sample: Sample, histograms: bool) -> float:
+        if isinstance(sample, float):
+            return sample
+        if not (histograms and isinstance(sample, Histogram)):
+            return STALE
+        if sample not in self._histograms:
+            self._histograms.append(sample)
+        return _marked(self._histograms.index(sample))
+
+    def has_histograms(self, metrics: set[str | None]) -> bool:
+        return any(
+            dict(labels).get(METRIC_NAME) in metrics and any(isinstance(each, Histogram) for each in samples.values())
+            for labels, samples in self.series.items()
+        )
+
+    def sample(self, value: float) -> float | Histogram:
+        """What a value of a result stands for."""
+        place = _mark_of(value)
+        return value if place is None else self._histograms[place]
+
+
+def _marked(place: int) -> float:
+    return float(np.array(HISTOGRAM_BITS + place, dtype=np.int64).view(np.float64))
+
+
+def _mark_of(value: float) -> int | None:
+    place = (int(np.array(value).view(np.int64)) & (2**63 - 1)) - HISTOGRAM_BITS
+    return place if 0 <= place < 2**32 else None
 
 
 def _history(series: Mapping[LabelSet, Mapping[int, float]]) -> History:
@@ -72,16 +126,11 @@ def check(command: Eval, storage: Storage) -> None:
     try:
         expression = _parsed(command.text)
         if expected.string is not None:
-            _check_string(expression, expected.string)
+            compare_strings(expression.string, expected.string)
             return
-        query = _query(expression, storage)
-        if command.step is None:
-            _check_instant(expression, query, command)
-        else:
-            points = _range(query, command.start, command.end, command.step)
-            _compare_range(points, expected.series, command.start, command.step, command.end)
+        _Evaluation(command, expression, storage).check()
     except EvaluationError as error:
-        _check_failure(str(error), expected)
+        compare_failure(str(error), expected)
         return
     if expected.fail is not None:
         raise WrongResultError("it must fail, but has a result")
@@ -94,135 +143,97 @@ def _parsed(text: str) -> Expression:
     return parsed.expression
 
 
-def _query(expression: Expression, storage: Storage) -> Query:
-    program = Program(storage.history(), subquery_step=RANGE_CHECK)
-    return program.add(expression, lookback=LOOKBACK)
+class _Evaluation:
+    def __init__(self, command: Eval, expression: Expression, storage: Storage) -> None:
+        self.command = command
+        self.expression = expression
+        self.storage = storage
+        self.query = self._query()
+
+    def _query(self) -> Query:
+        history = self.storage.history(histograms=not _passes_over_histograms(self.expression.tree))
+        program = Program(history, subquery_step=MINUTE)
+        return program.add(self.expression, lookback=LOOKBACK)
+
+    def check(self) -> None:
+        try:
+            self._check()
+        except WrongResultError:
+            if self._looks_inside_histograms():
+                raise HistogramNeededError from None
+            raise
+
+    def _looks_inside_histograms(self) -> bool:
+        nodes = ast.walk(self.expression.tree)
+        metrics = {node.metric for node in nodes if isinstance(node, ast.VectorSelector)}
+        return any(_name(node) in LOOK_INSIDE for node in nodes) and self.storage.has_histograms(metrics)
+
+    def _check(self) -> None:
+        command, expected = self.command, self.command.expected
+        if expected.ranges is not None:
+            points = self._points(self.query.evaluate_samples(command.start))
+            compare(points, at_steps(expected.series, *expected.ranges))
+        elif command.step is not None:
+            points = self._range(command.start, command.end, command.step)
+            compare(points, at_steps(expected.series, command.start, command.end, command.step))
+        else:
+            self._check_instant()
+
+    def _check_instant(self) -> None:
+        expected, at = self.command.expected, self.command.start
+        vector = self.query.evaluate(at)
+        if expected.fail is not None:
+            return
+        is_scalar = type_of(self.expression.tree) == "scalar"
+        if expected.scalar is not None:
+            compare_scalars(vector.scalar if is_scalar else None, expected.scalar)
+            return
+        if is_scalar:
+            raise WrongResultError("expected a vector, got a number")
+        found = self._pairs(vector)
+        points = {labels: {at: value} for labels, value in found}
+        if len(points) != len(found):
+            raise WrongResultError("a label set is there twice")
+        compare(points, at_steps(expected.series, at, at, 1))
+        if expected.ordered:
+            compare_order([labels for labels, value in found if isinstance(value, float)], expected)
+        if not re.search(r"\b(?:start|end|range|step)\s*\(", self.command.text):
+            self._check_as_range(points)
+
+    def _check_as_range(self, points: Points) -> None:
+        """The middle of a range evaluation must say the same as the instant one."""
+        at = self.command.start
+        ranged = self._range(at - MINUTE, at + MINUTE, MINUTE)
+        middle = {labels: {at: values[at]} for labels, values in ranged.items() if at in values}
+        try:
+            compare(middle, points)
+        except WrongResultError as error:
+            raise WrongResultError(f"in a range evaluation: {error}") from None
+
+    def _pairs(self, vector: Vector) -> list[tuple[LabelSet, Value]]:
+        order = np.flatnonzero(vector.kept) if vector.order is None else vector.order
+        return [(vector.labels[i], self.storage.sample(float(vector.values[i]))) for i in order]
+
+    def _range(self, start: int, end: int, step: int) -> Points:
+        return self._points(self.query.evaluate_range(start, end, step))
+
+    def _points(self, matrix: Matrix) -> Points:
+        points: Points = {}
+        for row, column in np.argwhere(matrix.kept):
+            value = self.storage.sample(float(matrix.values[row, column]))
+            points.setdefault(matrix.labels[column], {})[matrix.ticks[row]] = value
+        return points
 
 
-def _check_failure(message: str, expected: Expected) -> None:
-    if expected.fail is None:
-        raise WrongResultError(f"it fails: {message}")
-    if isinstance(expected.fail, re.Pattern):
-        if not expected.fail.search(message):
-            raise WrongResultError(f"it fails with {message!r}, not with {expected.fail.pattern!r}")
-    elif expected.fail not in message:
-        raise WrongResultError(f"it fails with {message!r}, not with {expected.fail!r}")
-
-
-def _check_string(expression: Expression, wanted: str) -> None:
-    if expression.string != wanted:
-        raise WrongResultError(f"expected the string {wanted!r}, got {expression.string!r}")
-
-
-def _check_instant(expression: Expression, query: Query, command: Eval) -> None:
-    vector = query.evaluate(command.start)
-    expected = command.expected
-    if expected.fail is not None:
-        return
-    kind = type_of(expression.tree)
-    if expected.scalar is not None:
-        if kind != "scalar" or not almost_equal(vector.scalar, expected.scalar):
-            raise WrongResultError(f"expected the number {expected.scalar}, got {_shown(_pairs(vector))}")
-        return
-    if kind == "scalar":
-        raise WrongResultError("expected a vector, got a number")
-    _compare_instant(_pairs(vector), expected)
-    if not _depends_on_range(command.text):
-        _check_as_range(query, command, vector)
-
-
-def _depends_on_range(text: str) -> bool:
-    return re.search(r"\b(?:start|end|range|step)\s*\(", text) is not None
-
-
-def _check_as_range(query: Query, command: Eval, vector: Vector) -> None:
-    """The middle of a range evaluation must say the same as the instant one."""
-    points = _range(query, command.start - RANGE_CHECK, command.start + RANGE_CHECK, RANGE_CHECK)
-    middle = [(labels, at[command.start]) for labels, at in points.items() if command.start in at]
-    wanted = dict(_pairs(vector))
-    if len(middle) != len(wanted) or not all(
-        labels in wanted and almost_equal(value, wanted[labels]) for labels, value in middle
-    ):
-        raise WrongResultError(f"as a range it gives {_shown(middle)}, at once {_shown(list(wanted.items()))}")
-
-
-def _pairs(vector: Vector) -> list[tuple[LabelSet, float]]:
-    order = np.flatnonzero(vector.kept) if vector.order is None else vector.order
-    return [(vector.labels[i], float(vector.values[i])) for i in order]
-
-
-def _range(query: Query, start: int, end: int, step: int) -> Points:
-    matrix = query.evaluate_range(start, end, step)
-    points: Points = {}
-    for row, column in np.argwhere(matrix.kept):
-        series = points.setdefault(matrix.labels[column], {})
-        if matrix.ticks[row] in series:
-            raise EvaluationError("vector cannot contain metrics with the same labelset")
-        series[matrix.ticks[row]] = float(matrix.values[row, column])
-    return points
-
-
-def _compare_instant(got: list[tuple[LabelSet, float]], expected: Expected) -> None:
-    wanted = [(series.labels, _number(series.samples[:1])) for series in expected.series]
-    if expected.ordered and [labels for labels, _ in got] != [labels for labels, _ in wanted]:
-        raise WrongResultError(f"expected in this order {_shown(wanted)}, got {_shown(got)}")
-    found = dict(got)
-    if len(found) != len(got):
-        raise WrongResultError(f"a label set is there twice: {_shown(got)}")
-    for labels, value in wanted:
-        if labels not in found:
-            raise WrongResultError(f"{_shown([(labels, value)])} is missing in {_shown(got)}")
-        if not almost_equal(found[labels], value):
-            raise WrongResultError(f"expected {_shown([(labels, value)])}, got {found[labels]!r}")
-    _check_surplus(found.items(), {labels for labels, _ in wanted})
-
-
-def _check_surplus(found: Iterable[tuple[LabelSet, object]], wanted: set[LabelSet]) -> None:
-    surplus = [labels for labels, _ in found if labels not in wanted]
-    if surplus:
-        raise WrongResultError(f"unexpected: {', '.join(map(_series, surplus))}")
-
-
-def _number(samples: tuple[Sample, ...]) -> float:
-    return samples[0] if samples and isinstance(samples[0], float) else float("nan")
-
-
-def _compare_range(points: Points, expected: tuple[WrittenSeries, ...], start: int, step: int, end: int) -> None:
-    for series in expected:
-        wanted = {
-            start + i * step: sample
-            for i, sample in enumerate(series.samples)
-            if isinstance(sample, float) and start + i * step <= end
-        }
-        found = points.get(series.labels, {})
-        for tick in sorted(wanted.keys() | found.keys()):
-            at = f"{_series(series.labels)} at {tick / TICKS_PER_STEP:g}"
-            if tick not in found:
-                raise WrongResultError(f"{at} is missing, expected {wanted[tick]}")
-            if tick not in wanted:
-                raise WrongResultError(f"{at} must be missing, got {found[tick]}")
-            if not almost_equal(found[tick], wanted[tick]):
-                raise WrongResultError(f"{at}: expected {wanted[tick]}, got {found[tick]!r}")
-    _check_surplus(points.items(), {series.labels for series in expected})
-
-
-def almost_equal(left: float, right: float) -> bool:
-    """Equal within a relative error of 1e-6; NaN equals NaN."""
-    if np.isnan(left) or np.isnan(right):
-        return bool(np.isnan(left) and np.isnan(right))
-    if left == right:
+def _passes_over_histograms(node: ast.Expr) -> bool:
+    """Whether every selector stands below something that does."""
+    if _name(node) in FLOATS_ONLY:
         return True
-    total, difference = abs(left) + abs(right), abs(left - right)
-    if left == 0 or right == 0 or total < _SMALLEST:
-        return difference < TOLERANCE * _SMALLEST
-    return difference < TOLERANCE * min(total, float(np.finfo(np.float64).max))
+    below = [_passes_over_histograms(child) for child in ast.children(node)]
+    return not isinstance(node, ast.VectorSelector) and all(below)
 
 
-def _shown(pairs: Iterable[tuple[LabelSet, float]]) -> str:
-    return "[" + ", ".join(f"{_series(labels)} {value!r}" for labels, value in pairs) + "]"
-
-
-def _series(labels: LabelSet) -> str:
-    name = dict(labels).get(METRIC_NAME, "")
-    inner = ", ".join(f'{key}="{value}"' for key, value in labels if key != METRIC_NAME)
-    return f"{name}{{{inner}}}"
+def _name(node: ast.Expr) -> str:
+    if isinstance(node, ast.Call):
+        return node.function
+    return node.op if isinstance(node, ast.Aggregate) else ""

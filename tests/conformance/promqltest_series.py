@@ -10,9 +10,16 @@ from healthwatch.promql.tokens import parse_number, parse_steps, tokenize
 from healthwatch.stream.series import METRIC_NAME, LabelSet, label_set
 from healthwatch.stream.ticks import TICKS_PER_STEP
 
-Special: TypeAlias = Literal["stale", "histogram"]
-Sample: TypeAlias = float | Special | None
-"""A value, an end of the series, a histogram (whose value plays no part here), or nothing."""
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """A histogram as it is written, `schema:0` left out: enough to recognise one that is only passed on."""
+
+    text: str
+
+
+Sample: TypeAlias = float | Histogram | Literal["stale"] | None
+"""A value, a histogram, an end of the series, or nothing."""
 
 
 class ScriptError(Exception):
@@ -28,14 +35,15 @@ class WrittenSeries:
 
     @property
     def has_histogram(self) -> bool:
-        return "histogram" in self.samples
+        return any(isinstance(sample, Histogram) for sample in self.samples)
 
 
-_NUMBER = r"[+-]?(?:inf\b|nan\b|0x[0-9a-f]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)"
+# There are no hexadecimal numbers here: 0x3 is four times 0.
+_NUMBER = r"[+-]?(?:inf\b|nan\b|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)"
 _ITEM = re.compile(
     rf"(?P<gap>_)(?:x(?P<gaps>\d+))?"
     rf"|(?P<stale>stale)(?:x(?P<stales>\d+))?"
-    rf"|(?P<histogram>\{{\{{[^}}]*\}}\}})(?:\s*[+-]\s*\{{\{{[^}}]*\}}\}})?(?:x(?P<histograms>\d+))?"
+    rf"|(?P<histogram>\{{\{{[^}}]*\}}\}})(?P<added>\s*[+-]\s*\{{\{{[^}}]*\}}\}})?(?:x(?P<histograms>\d+))?"
     rf"|(?P<value>{_NUMBER})(?:(?P<step>{_NUMBER.replace('?', '', 1)})?x(?P<times>\d+))?",
     re.IGNORECASE,
 )
@@ -99,7 +107,11 @@ def _item(found: re.Match[str]) -> list[Sample]:
     if found["stale"]:
         return ["stale"] * (int(found["stales"] or 0) + 1)
     if found["histogram"]:
-        return ["histogram"] * (int(found["histograms"] or 0) + 1)
+        written, added = _plain(found["histogram"]), found["added"] or ""
+        return [
+            Histogram(written + (f" and {i} times {_plain(added)}" if added and i else ""))
+            for i in range(int(found["histograms"] or 0) + 1)
+        ]
     value, step = number(found["value"]), number(found["step"] or "0")
     # Prometheus adds the step again and again; a product would round differently.
     samples: list[Sample] = [value]
@@ -107,6 +119,12 @@ def _item(found: re.Match[str]) -> list[Sample]:
         value += step
         samples.append(value)
     return samples
+
+
+def _plain(histogram: str) -> str:
+    """Its fields in one order."""
+    fields = re.findall(r"\w+:(?:\[[^]]*\]|[^\s}]+)", histogram)
+    return " ".join(sorted(field for field in fields if field != "schema:0"))
 
 
 def number(text: str) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from promqltest_engine import almost_equal
+from promqltest_compare import almost_equal
 from promqltest_script import Clear, Eval, Load, read_script
-from promqltest_series import ScriptError, read_samples, read_series, read_time
+from promqltest_series import Histogram, ScriptError, read_samples, read_series, read_time
 from run import Tally, main, run_script, scripts
 
 HERE = Path(__file__).parent
@@ -49,10 +49,10 @@ LOADED = 'load 10s\n  x{a="b"} 1 2 3\n  y 1\n\n'
 @pytest.mark.parametrize(
     ("evaluation", "why"),
     [
-        ('eval instant at 20s x\n  x{a="b"} 4', 'expected [x{a="b"} 4.0], got 3.0'),
-        ('eval instant at 20s x\n  x{a="c"} 3', 'x{a="c"} 3.0] is missing'),
-        ("eval instant at 20s x", 'unexpected: x{a="b"}'),
-        ('eval instant at 20s x\n  x{a="b"} 3\n  y 1', "y{} 1.0] is missing"),
+        ('eval instant at 20s x\n  x{a="b"} 4', 'x{a="b"} at 20: expected 4.0, got 3.0'),
+        ('eval instant at 20s x\n  x{a="c"} 3', 'x{a="c"} at 20: expected 3.0, got nothing'),
+        ("eval instant at 20s x", 'x{a="b"} at 20: expected nothing, got 3.0'),
+        ("eval instant at 0 y\n  y 2", "y{} at 0: expected 2.0, got 1.0"),
         ("eval instant at 20s x\n  expect fail", "it must fail"),
         ("eval instant at 20s bogus(x)\n  {} 1", 'it fails: no function is called "bogus"'),
         ("eval instant at 20s bogus(x)\n  expect fail msg: other", "not with 'other'"),
@@ -61,10 +61,13 @@ LOADED = 'load 10s\n  x{a="b"} 1 2 3\n  y 1\n\n'
         ("eval instant at 20s 3\n  {} 3", "expected a vector, got a number"),
         ("eval instant at 20s vector(3)\n  3", "expected the number 3.0"),
         ('eval instant at 20s "a"\n  expect string "b"', "expected the string 'b'"),
-        ('eval_ordered instant at 10s sort(x or y)\n  x{a="b"} 2\n  y 1', "expected in this order"),
+        (
+            'eval_ordered instant at 10s sort(x or y)\n  x{a="b"} 2\n  y 1',
+            'expected in the order x{a="b"}, y{}; got y{}, x{a="b"}',
+        ),
         ('eval range from 0 to 20s step 10s x\n  x{a="b"} 1 2 4', "at 20: expected 4.0, got 3.0"),
-        ('eval range from 0 to 20s step 10s x\n  x{a="b"} 1 _ 3', "at 10 must be missing"),
-        ('eval range from 0 to 30s step 10s x offset 20s\n  x{a="b"} 1 1 1 2', "at 0 is missing"),
+        ('eval range from 0 to 20s step 10s x\n  x{a="b"} 1 _ 3', "at 10: expected nothing, got 2.0"),
+        ('eval range from 0 to 30s step 10s x offset 20s\n  x{a="b"} 1 1 1 2', "at 0: expected 1.0, got nothing"),
     ],
 )
 def test_a_wrong_result_fails_with_its_line(tmp_path: Path, evaluation: str, why: str) -> None:
@@ -78,9 +81,27 @@ def test_what_can_not_be_read_is_a_failure(tmp_path: Path) -> None:
     assert "line 5: no command" in failure
 
 
-def test_expected_histograms_are_skipped_and_counted(tmp_path: Path) -> None:
-    tally = _run(tmp_path, "load 10s\n  h {{count:1}}x3\n\neval instant at 0 h\n  h {{count:1}}\n")
-    assert tally.summary() == "0 passed, 0 failed, 1 skipped"
+HISTOGRAMS = "load 10s\n  h 1 {{count:1}} {{count:2}} {{count:2}}\n\n"
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "summary"),
+    [
+        ("eval instant at 10s h\n  h {{count:1}}", "1 passed, 0 failed, 0 skipped"),
+        ("eval instant at 10s h\n  h {{count:2}}", "0 passed, 0 failed, 1 skipped"),
+        ("eval instant at 10s h * 2\n  {} {{count:3}}", "0 passed, 0 failed, 1 skipped"),
+        ("eval instant at 10s h\n  h 1", "0 passed, 1 failed, 0 skipped"),
+        ("eval instant at 0 h\n  h 1", "1 passed, 0 failed, 0 skipped"),
+        ("eval instant at 10s max(h)", "1 passed, 0 failed, 0 skipped"),
+        ("eval instant at 10s quantile(0.5, h)", "1 passed, 0 failed, 0 skipped"),
+        ("eval instant at 10s count(h)\n  {} 1", "1 passed, 0 failed, 0 skipped"),
+        ("eval instant at 30s count_over_time(h[1m])\n  {} 4", "1 passed, 0 failed, 0 skipped"),
+        ("eval instant at 30s count_over_time(h[1m])\n  {} 1", "0 passed, 1 failed, 0 skipped"),
+        ("eval instant at 30s changes(h[1m])\n  {} 2", "0 passed, 0 failed, 1 skipped"),
+    ],
+)
+def test_what_needs_the_inside_of_a_histogram_is_skipped(tmp_path: Path, evaluation: str, summary: str) -> None:
+    assert _run(tmp_path, f"{HISTOGRAMS}{evaluation}\n").summary() == summary
 
 
 def test_the_summary_is_the_last_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,15 +127,10 @@ def test_commands() -> None:
 
 def test_series_notation() -> None:
     assert read_samples("1 2+3x2 _x2 stale 4x1 -1-.5x1 # rest") == [1, 2, 5, 8, None, None, "stale", 4, 4, -1, -1.5]
-    assert read_samples("Inf -Inf 0x10 1e+3x1 {{count:1}}x1") == [
-        float("inf"),
-        float("-inf"),
-        16,
-        1000,
-        1000,
-        "histogram",
-        "histogram",
-    ]
+    assert read_samples("Inf -Inf 0x2 1e+3x1") == [float("inf"), float("-inf"), 0, 0, 0, 1000, 1000]
+    first, second, third = read_samples("{{schema:0 count:1 sum:2}}+{{count:1}}x1 {{sum:2 count:1}}")
+    assert isinstance(first, Histogram)
+    assert first == third != second
     assert read_series('a:b{x="1", "y z"="\\"", empty=""} 1').labels == (("__name__", "a:b"), ("x", "1"), ("y z", '"'))
     assert read_series('{"q", x="1"} 1').labels == (("__name__", "q"), ("x", "1"))
     assert (read_time("1m30s"), read_time("-5"), read_time("0.5")) == (90_000_000, -5_000_000, 500_000)

@@ -38,12 +38,12 @@ def _series(random: Random, *, exotic: bool) -> dict[str, list[float]]:
 
 
 def _walk(random: Random, *, exotic: bool) -> list[float]:
-    """Mostly quiet around 2, with bursts to about 6; rounded, so that ties and repeats come up."""
+    """Mostly quiet around 2, with bursts to about 6; too finely rounded for ties, at which topk picks any."""
     values, level = [], 2.0
     for _ in range(STEPS):
         if random.random() < 0.15:
             level = random.choice((1.0, 2.0, 2.0, 5.0, 6.0))
-        value = round(level + random.gauss(0, 0.5), 1)
+        value = round(level + random.gauss(0, 0.5), 5)
         if exotic and random.random() < 0.03:
             value = random.choice((float("nan"), float("inf"), float("-inf"), 0.0))
         values.append(value)

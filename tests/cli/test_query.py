@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from healthwatch.alerting.model import Now
+from healthwatch.cli import group
+from healthwatch.engine import Outcome
+from healthwatch.recording import Recording
+from healthwatch.stream import Frame, SeriesTable
+
+
+@pytest.fixture(scope="module")
+def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten steps of two series, two micro-steps of another; from step 9 on a second time, with other values."""
+    path = tmp_path_factory.mktemp("run") / "rank_0.sqlite"
+    for attempt, steps, more in ((1, range(1, 11), 0.0), (2, range(9, 11), 100.0)):
+        table = SeriesTable()
+        recording = Recording.create(path, {"run": "small"})
+        assert recording.attempt == attempt
+        for step in steps:
+            frame = Frame(step, attempt, 1000.0 + step)
+            loss = [step + more, math.nan if step == 4 else 2.0 * step]
+            frame.add(table.register("loss", [{"rank": "0"}, {"rank": "1"}]), loss)
+            for micro_step in range(2):
+                frame.add(table.register("micro_loss", [{}]), [step + micro_step / 10], micro_step)
+            frame.close()
+            assert recording.commit(frame, Outcome(Now(step, frame.time, attempt))) is None
+        recording.close()
+    return path
+
+
+def ask(run_file: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(group, ["query", str(run_file), *arguments])
+
+
+def test_the_last_step_without_more(run_file: Path) -> None:
+    said = ask(run_file, "loss")
+    assert said.exit_code == 0
+    assert said.output == 'loss{rank="0"}  110\nloss{rank="1"}  20\n'
+
+
+def test_a_step_and_a_folder(run_file: Path) -> None:
+    assert ask(run_file.parent, "loss * 2 > 5", "--at", "4").output == '{rank="0"}  8\n'
+    assert ask(run_file, 'loss{rank="1"}', "--at", "4").output == 'loss{rank="1"}  NaN\n'
+
+
+def test_a_rewound_run_has_the_samples_of_the_later_attempt(run_file: Path) -> None:
+    said = ask(run_file, 'loss{rank="0"}', "--from", "7", "--to", "10", "--step", "1")
+    assert said.output == 'loss{rank="0"}\n   7  7\n   8  8\n   9  109\n  10  110\n'
+
+
+def test_several_steps_default_to_the_whole_run(run_file: Path) -> None:
+    lines = ask(run_file, "sum(loss)", "--step", "3").output.splitlines()
+    assert lines == ["{}", "   1  3", "   4  NaN", "   7  21", "  10  130"]
+
+
+def test_windows_count_steps_or_seconds_and_may_look_ahead(run_file: Path) -> None:
+    for text in ('sum_over_time(loss{rank="0"}[2])', 'sum_over_time(loss{rank="0"}[2s])'):
+        assert ask(run_file, text, "--at", "3").output == '{rank="0"}  5\n'
+    assert ask(run_file, 'loss{rank="0"} offset -1', "--at", "3").output == 'loss{rank="0"}  4\n'
+    assert ask(run_file, 'loss{rank="0"} @ 2', "--at", "3").output == 'loss{rank="0"}  2\n'
+
+
+def test_json(run_file: Path) -> None:
+    said = json.loads(ask(run_file, "loss", "--at", "4", "--output", "json").output)
+    assert said == {
+        "type": "vector",
+        "step": 4,
+        "result": [
+            {"labels": {"__name__": "loss", "rank": "0"}, "value": 4.0},
+            {"labels": {"__name__": "loss", "rank": "1"}, "value": "NaN"},
+        ],
+    }
+    ranged = json.loads(ask(run_file, "avg(loss)", "--from", "1", "--to", "3", "-o", "json").output)
+    assert ranged == {
+        "type": "matrix",
+        "from": 1,
+        "to": 3,
+        "step": 1,
+        "result": [{"labels": {}, "values": [[1, 1.5], [2, 3.0], [3, 4.5]]}],
+    }
+    assert json.loads(ask(run_file, "1 + 1", "-o", "json").output)["type"] == "scalar"
+    assert json.loads(ask(run_file, "'a'", "-o", "json").output) == {"type": "string", "result": "a"}
+
+
+def test_sorted_results_keep_their_order(run_file: Path) -> None:
+    assert ask(run_file, "sort_desc(loss)", "--at", "3").output == 'loss{rank="1"}  6\nloss{rank="0"}  3\n'
+
+
+def test_micro_steps_are_in_windows(run_file: Path) -> None:
+    assert ask(run_file, "count_over_time(micro_loss[3])", "--at", "5").output == "{}  6\n"
+
+
+def test_samples_of_a_range(run_file: Path) -> None:
+    said = ask(run_file, "micro_loss[2]", "--at", "3")
+    assert said.output == "micro_loss\n  1.5  2\n    2  2.1\n  2.5  3\n    3  3.1\n"
+    found = json.loads(ask(run_file, 'loss{rank="0"}[2]', "--at", "3", "-o", "json").output)["result"]
+    assert found == [{"labels": {"__name__": "loss", "rank": "0"}, "values": [[2, 2.0], [3, 3.0]]}]
+    refused = ask(run_file, "loss[2]", "--from", "1")
+    assert (refused.exit_code, "need a vector or a number" in refused.output) == (2, True)
+
+
+def test_no_result_is_said(run_file: Path) -> None:
+    said = ask(run_file, "loss > 1000")
+    assert (said.exit_code, said.output) == (0, "no series has a result\n")
+    assert json.loads(ask(run_file, "loss > 1000", "-o", "json").output)["result"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["robust_zscor(loss[5])"], 'did you mean "robust_zscore"?'),
+        (["loss +"], "the expression ends where an operand must follow"),
+        (["loss + on () loss"], "the expression has no result"),
+    ],
+)
+def test_what_can_not_be_evaluated_is_told_in_full(run_file: Path, arguments: list[str], told: str) -> None:
+    said = ask(run_file, *arguments)
+    assert told in str(said.exception)
+
+
+def test_carets_stand_under_the_problem(run_file: Path) -> None:
+    said = str(ask(run_file, "sum(loss)\n  > bogus(1)").exception)
+    assert 'expression:2:5: error[HW103]: no function is called "bogus"' in said
+    assert "2 |   > bogus(1)\n  |     ^^^^^" in said
+
+
+def test_one_step_or_several(run_file: Path) -> None:
+    said = ask(run_file, "loss", "--at", "3", "--from", "2")
+    assert said.exit_code == 2
+    assert "--at asks for one step" in said.output
