@@ -12,7 +12,7 @@ from healthwatch import resources
 from healthwatch.config import escalation, trainer
 from healthwatch.config.model import CaptureSettings, Config
 from healthwatch.config.section import Section, share, size
-from healthwatch.diagnostics import Diagnostic, Span, suggest
+from healthwatch.diagnostics import Diagnostic, Span, errors, suggest
 from healthwatch.rulefile.load import BUILTIN
 from healthwatch.rulefile.schema import findings
 from healthwatch.stream.ticks import parse_duration
@@ -27,7 +27,7 @@ def read(document: Document, environment: Mapping[str, str]) -> tuple[Config | N
     """The config with whatever could be read, None only where there is no such section; and that section."""
     diagnostics = [_foreign(problem) for problem in document.problems if _concerns_us(problem)]
     if not isinstance(document.data, dict) or OURS not in document.data:
-        found = diagnostics or [_no_section(document)]
+        found = diagnostics if errors(diagnostics) else [*diagnostics, _no_section(document)]
         return None, Section(document, (OURS,), {}, frozenset(), found)
     broken = findings(document, "config")
     diagnostics += (problem.diagnostic for problem in broken)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping, Sequence, Set
 
-from healthwatch.diagnostics import Diagnostic, suggest
+from healthwatch.diagnostics import Diagnostic, Severity, suggest
 from healthwatch.promql import ast
-from healthwatch.rulefile.build import Draft
-from healthwatch.stream.catalogue import catalogue
+from healthwatch.rulefile.draft import Draft
 from healthwatch.yamlfile import Document
 
 _LIKELY_TYPO = 0.8  # difflib's ratio from which an unknown metric is taken for a misspelt one
@@ -79,11 +78,10 @@ def _cycle_through(name: str, above: Mapping[str, Sequence[str]]) -> list[str]:
     return []
 
 
-def metrics(draft: Draft, declared: Set[str]) -> None:
-    """Metrics that neither the catalogue nor a file's `metrics:` knows."""
-    known = {*catalogue(), *declared}
+def metrics(draft: Draft, known: Set[str]) -> None:
+    """Metrics that neither the catalogue nor a file's `metrics:` knows, in what is written as PromQL."""
     for key, expression in draft.expressions.items():
-        for node in ast.walk(expression.tree):
+        for node in ast.walk(expression.tree) if key in draft.data else ():
             if isinstance(node, ast.VectorSelector) and node.metric and node.metric not in known:
                 _unknown_metric(draft, key, node, known)
 
@@ -94,13 +92,5 @@ def _unknown_metric(draft: Draft, key: str, node: ast.VectorSelector, known: Set
     end = start + len(name) if written else node.span[1]
     closest = difflib.get_close_matches(name, known, n=1, cutoff=_LIKELY_TYPO)
     mend = f'did you mean "{closest[0]}"?' if closest else "declare it under metrics: if it is one of yours"
-    draft.diagnostics.append(
-        draft.document.text.diagnostic(
-            "HW012",
-            f'no metric is called "{name}"',
-            draft.document.text_span((*draft.path, key), start, end),
-            severity="error" if closest else "warning",
-            label=draft.label,
-            help=mend,
-        )
-    )
+    severity: Severity = "error" if closest else "warning"
+    draft.report_text("HW012", f'no metric is called "{name}"', (key,), (start, end), mend, severity)

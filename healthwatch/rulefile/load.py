@@ -9,17 +9,20 @@ from typing import Any, TypeAlias
 from healthwatch import resources, yamlfile
 from healthwatch.diagnostics import Diagnostic, Span, errors, in_order, suggest
 from healthwatch.rulefile import crosscheck
-from healthwatch.rulefile.build import Draft, build
+from healthwatch.rulefile.build import build
+from healthwatch.rulefile.draft import Draft
 from healthwatch.rulefile.model import Loaded, Rule
 from healthwatch.rulefile.schema import findings
-from healthwatch.yamlfile import Document, KeyPath
+from healthwatch.stream.catalogue import Metric, catalogue
+from healthwatch.yamlfile import Document, KeyPath, Problem
 
 Overrides: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 BUILTIN = "builtin:"
 
+_RULE_DEPTH = 4  # groups, its place, rules, its place
+
 REFUSED = {
-    "when": ("conditions (when) are not available yet", "write the condition as PromQL under expr"),
     "record": ("recording rules are not supported", "write it into the alerts; equal parts are computed once"),
     "interval": ("a group has no interval", "a rule is evaluated at every step at which its metrics have samples"),
     "query_offset": ("a group has no query_offset", "write offset behind the selector"),
@@ -42,8 +45,13 @@ def load_rules(sources: Sequence[str | Path], overrides: Overrides | None = None
             drafts += _drafts(document, overrides or {}, diagnostics)
     crosscheck.names(drafts)
     crosscheck.inhibition(drafts, _shipped_names)
-    declared = {name: metric or {} for document in documents for name, metric in _declared(document).items()}
-    rules = [rule for draft in drafts if (rule := _finish(draft, declared)) is not None]
+    declared = {
+        name: metric if isinstance(metric, dict) else {}
+        for document in documents
+        for name, metric in _declared(document).items()
+    }
+    known = {**catalogue(), **{name: _metric(name, each) for name, each in declared.items()}}
+    rules = [rule for draft in drafts if (rule := _finish(draft, known)) is not None]
     for draft in drafts:
         diagnostics += draft.diagnostics
     parameters = {draft.name: tuple(draft.data.get("params", {})) for draft in drafts if draft.name}
@@ -74,9 +82,9 @@ def files_of(path: Path) -> list[Path]:
     return sorted(file for file in files if not file.stem.endswith(".test"))
 
 
-def _finish(draft: Draft, declared: Mapping[str, Any]) -> Rule | None:
-    rule = build(draft)
-    crosscheck.metrics(draft, declared.keys())
+def _finish(draft: Draft, known: Mapping[str, Metric]) -> Rule | None:
+    rule = build(draft, known)
+    crosscheck.metrics(draft, known.keys())
     return None if errors(draft.diagnostics) or not draft.enabled else rule
 
 
@@ -86,7 +94,7 @@ def _drafts(document: Document, overrides: Overrides, diagnostics: list[Diagnost
     if document.data is None:
         diagnostics += [] if document.problems else [_nothing(document)]
         return []
-    broken = findings(document, "rules", REFUSED)
+    broken = [problem for problem in findings(document, "rules", REFUSED) if not _inside_when(problem)]
     diagnostics += (problem.diagnostic for problem in broken)
     if not isinstance(document.data, dict) or not isinstance(document.data.get("groups"), list):
         return []
@@ -104,6 +112,11 @@ def _drafts(document: Document, overrides: Overrides, diagnostics: list[Diagnost
         )
         for path, group, rule in _rules(document.data["groups"])
     ]
+
+
+def _inside_when(problem: Problem) -> bool:
+    """Conditions say themselves what is wrong in them, better than a schema can."""
+    return len(problem.path) > _RULE_DEPTH and problem.path[_RULE_DEPTH] == "when"
 
 
 def _sound(mapping: Mapping[str, Any], path: KeyPath, refused: Set[KeyPath]) -> dict[str, Any]:
@@ -126,6 +139,20 @@ def _rules(groups: Sequence[Any]) -> list[tuple[KeyPath, Mapping[str, Any], Mapp
 def _declared(document: Document) -> Mapping[str, Any]:
     metrics = document.data.get("metrics") if isinstance(document.data, dict) else None
     return metrics if isinstance(metrics, dict) else {}
+
+
+def _metric(name: str, declared: Mapping[str, Any]) -> Metric:
+    """A metric as a file declares it; what is left out, or wrong and told, is as usual."""
+    labels = declared.get("labels", [])
+    return Metric(
+        name=name,
+        unit=str(declared.get("unit", "1")),
+        labels=tuple(map(str, labels)) if isinstance(labels, list) else (),
+        kind=declared.get("kind", "gauge"),
+        cadence=declared.get("cadence", "step"),
+        source="rule file",
+        help=str(declared.get("help", "")),
+    )
 
 
 def _nothing(document: Document) -> Diagnostic:

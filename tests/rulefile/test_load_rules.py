@@ -98,6 +98,27 @@ groups:
         deep.limit = 1  # type: ignore[misc]
 
 
+def test_conditions_stand_for_promql(load: Load) -> None:
+    text = (
+        HEAD
+        + """
+      - alert: Hot
+        when: {spike_ratio: {metric: micro_norm, window: 20, above: $k}}
+        params: {k: 9}
+        labels: {severity: warning}
+      - alert: Collapsed
+        when: {saturation: {metric: tokens_per_expert, over: [expert], top_k: router_topk}}
+        labels: {severity: critical}
+"""
+    )
+    hot, collapsed = load(text).rules
+    assert hot.expression.text == "spike_ratio(micro_norm[20], 3) > 9"
+    assert hot.detail is None
+    assert collapsed.detail is not None
+    (overridden, _) = load(text, Hot={"params": {"k": 12}}).rules
+    assert overridden.expression.text == "spike_ratio(micro_norm[20], 3) > 12"
+
+
 MISTAKES = {
     # name: (text, code, (line, column, end), message, part of the help)
     "no groups": ("metrics: {}\n", "HW008", (1, 1, 12), 'healthwatch rule file lacks the key "groups"', ""),
@@ -108,10 +129,14 @@ MISTAKES = {
     "empty group name": ('groups: [{name: "", rules: []}]\n', "HW010", (1, 17, 19), '"name" must not be empty', ""),
     "interval": ("groups: [{name: g, interval: 1m, rules: []}]\n", "HW017", (1, 20, 28), "a group has no interval", "every step"),
     "two groups": ("groups: [{name: g, rules: []}, {name: g, rules: []}]\n", "HW013", (1, 39, 40), 'two groups are called "g"', "line 1"),
-    "no expr": (HEAD + "      - alert: A\n        labels: {severity: info}\n", "HW008", (4, 9, 17), 'rule lacks the key "expr"', ""),
+    "no expr": (HEAD + "      - alert: A\n        labels: {severity: info}\n", "HW008", (4, 9, 17), 'rule lacks the key "expr" or "when"', ""),
     "expr misspelt": (HEAD + "      - alert: A\n        exp: x\n", "HW007", (5, 9, 12), 'unknown key "exp" in rule', '"expr"'),
     "expr a number": (rule(expr="1"), "HW009", (5, 15, 16), '"expr" must be a PromQL expression, not 1', ""),
     "empty expr": (rule(expr=""), "HW009", (5, 9, 13), '"expr" must be a PromQL expression, not empty', ""),
+    "expr and when": (rule("when: {nonfinite: {metric: loss}}"), "HW011", (7, 9, 13), '"expr" and "when" exclude each other', ""),
+    "condition misspelt": (HEAD + "      - alert: A\n        when: {spike_ration: {metric: loss}}\n        labels: {severity: info}\n", "HW022", (5, 16, 28), 'no condition is called "spike_ration"', '"spike_ratio"'),
+    "condition key misspelt": (HEAD + "      - alert: A\n        when: {spike_ratio: {metric: loss, abov: 3}}\n        labels: {severity: info}\n", "HW007", (5, 44, 48), "", '"above"'),
+    "condition metric": (HEAD + "      - alert: A\n        when: {nonfinite: {metric: lss}}\n        labels: {severity: info}\n", "HW012", (5, 36, 39), "", '"loss"'),
     "record": (HEAD + "      - record: r\n        expr: loss\n", "HW017", (4, 9, 15), "recording rules are not supported", "equal parts"),
     "for and for_records": (rule("for: 3", "for_records: 2"), "HW011", (8, 9, 20), '"for" and "for_records" exclude each other', "breaches"),
     "unknown key": (rule("warmpu: 3"), "HW007", (7, 9, 15), 'unknown key "warmpu" in rule', 'did you mean "warmup"?'),
