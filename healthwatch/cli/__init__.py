@@ -14,7 +14,8 @@ import healthwatch
 COMMANDS: Mapping[str, str] = {
     "check": "Check rule and config files; every problem at once.",
     "query": "Evaluate an expression over a recorded run.",
-    "replay": "Say again what a recorded run's samples say, with its own or other rules.",
+    "read": "Print the samples of a log, as records or as a table.",
+    "replay": "Say again what the samples of a recorded run or a log say, with its own or other rules.",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,19 +19,27 @@ from healthwatch.engine import Outcome
 from healthwatch.recording import dump
 from healthwatch.replay import Replay, load_replay
 
+Params = Mapping[str, Mapping[str, float]]
 
-class Param(click.ParamType[tuple[str, str, float]]):
-    name = "RULE.name=value"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str, float]:
-        found = re.fullmatch(r"(?P<rule>.+)\.(?P<name>\w+)=(?P<value>.+)", value)
-        try:
-            number = float(found["value"]) if found else math.nan
-        except ValueError:
-            number = math.nan
-        if found is None or not math.isfinite(number):
-            self.fail(f"{value!r} is not RULE.name=number", param, ctx)
-        return found["rule"], found["name"], number
+def by_rule(_: click.Context, __: click.Parameter, given: Sequence[str]) -> Params:
+    """`RULE.name=value`, any number of them, as values by name by rule."""
+    params: dict[str, dict[str, float]] = {}
+    for each in given:
+        rule, name, value = _param(each)
+        params.setdefault(rule, {})[name] = value
+    return params
+
+
+def _param(text: str) -> tuple[str, str, float]:
+    found = re.fullmatch(r"(?P<rule>.+)\.(?P<name>\w+)=(?P<value>.+)", text)
+    try:
+        value = float(found["value"]) if found else math.nan
+    except ValueError:
+        value = math.nan
+    if found is None or not math.isfinite(value):
+        raise click.BadParameter(f"{text!r} is not RULE.name=number")
+    return found["rule"], found["name"], value
 
 
 @click.command("replay")
@@ -39,15 +47,22 @@ class Param(click.ParamType[tuple[str, str, float]]):
 @click.option(
     "--rules", "-r", multiple=True, metavar="FILE", help="A rule file or builtin:PACK; the run's own without it."
 )
-@click.option("--param", "-p", multiple=True, type=Param(), help="Another value for a rule's parameter.")
+@click.option(
+    "--param",
+    "-p",
+    multiple=True,
+    metavar="RULE.name=NUMBER",
+    callback=by_rule,
+    help="Another value for a rule's parameter.",
+)
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def command(run: Path, rules: tuple[str, ...], param: tuple[tuple[str, str, float], ...], output: str) -> None:
+def command(run: Path, rules: tuple[str, ...], param: Params, output: str) -> None:
     """Print every transition that the samples of RUN lead to.
 
     RUN is a file rank_<r>.sqlite or the folder that holds it. Only samples are read: what the run said when it was
     recorded plays no part. Exit code 1 if incidents are open at its end, 2 if it could not run.
     """
-    said = listen(load_replay(run, rules, _by_rule(param)))
+    said = listen(load_replay(run, rules, param))
     click.echo(as_json(said) if output == "json" else as_text(said), nl=False)
     sys.exit(1 if said.open else 0)
 
@@ -113,10 +128,3 @@ def transition_line(found: Transition) -> str:
 
 def _incident(incident: Incident) -> str:
     return f"{incident.rule} ({incident.severity}) since {place_text(incident.since.step, incident.micro_step)}"
-
-
-def _by_rule(params: tuple[tuple[str, str, float], ...]) -> Mapping[str, Mapping[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    for rule, name, value in params:
-        found.setdefault(rule, {})[name] = value
-    return found

@@ -173,6 +173,15 @@ class Session:
 
     def close(self) -> None:
         """Deliver what waits, for a few seconds at most, and end the recording. Also runs at exit."""
+        self._end("end")
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, raised: type[BaseException] | None, *_: object) -> None:
+        self._end("end" if raised is None else raised.__name__)
+
+    def _end(self, reason: str) -> None:
         if self._off():
             return
         self._closed = True
@@ -182,13 +191,7 @@ class Session:
                 self._integration.detach()
         if self._pipeline is not None:
             with self.guard("close"):
-                self._pipeline.close("end")
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+                self._pipeline.close(reason)
 
     # Inside
 

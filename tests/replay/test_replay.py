@@ -18,6 +18,8 @@ from healthwatch.diagnostics import Invalid
 from healthwatch.recording import Run
 from healthwatch.replay import load_replay
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def samples_alone(recorded, tmp_path) -> Path:

@@ -223,6 +223,7 @@ def test_sigkill_keeps_every_finished_step(write_config, tmp_path, kill_at):
         assert run.attempts()[0].ended is None
 
 
+@pytest.mark.long
 def test_a_black_hole_receiver_holds_up_neither_the_loop_nor_the_exit(write_config, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as hole:  # its backlog accepts, nobody ever answers
         url = f"json://127.0.0.1:{hole.getsockname()[1]}/"

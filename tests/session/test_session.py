@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
@@ -225,6 +226,20 @@ def test_closing_ends_everything(open_session, tmp_path):
     hw.log(a=1)
     frames, _ = read(tmp_path / "output")
     assert len(frames) == 1
+
+
+def test_how_the_run_ended_is_recorded(open_session, tmp_path):
+    with pytest.raises(ZeroDivisionError), open_session() as hw:
+        hw.step(1 / 0)
+    with open_session() as hw:
+        hw.step(1.0)
+    with Run.open(tmp_path / "output") as run:
+        assert [attempt.reason for attempt in run.attempts()] == ["end"]
+    with contextlib.suppress(ZeroDivisionError), open_session() as hw:
+        hw.step(1.0)
+        hw.step(1 / 0)
+    with Run.open(tmp_path / "output") as run:
+        assert [attempt.reason for attempt in run.attempts()] == ["end", "ZeroDivisionError"]
 
 
 def test_a_forked_worker_is_not_the_training(open_session, tmp_path):
