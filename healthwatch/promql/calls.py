@@ -191,8 +191,7 @@ def _stalled_seconds(planner: Planner, *_: object) -> VectorNode:
 
 @_builder("min_of", "max_of")
 def _of(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
-    """NaN only if both are."""
-    choose = np.fmin if node.function == "min_of" else np.fmax
+    choose = np.minimum if node.function == "min_of" else np.maximum
     left, right = _numbers(planner, node.args, place)
     return VectorNode(
         node.function,

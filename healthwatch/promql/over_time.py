@@ -91,10 +91,11 @@ def quantile_over_time(window: Window, quantile: float) -> Result:
 
 @over_time
 def mad_over_time(window: Window) -> Result:
-    """Median absolute deviation from the median."""
+    """Median absolute deviation from the median; NaN if any sample is."""
     packed = window.packed()
     median = quantile_rows(0.5, packed.values, packed.counts)
-    return quantile_rows(0.5, np.abs(packed.values - median), packed.counts), window.any()
+    deviation = quantile_rows(0.5, np.abs(packed.values - median), packed.counts)
+    return np.where((np.isnan(packed.values) & packed.present).any(axis=0), np.nan, deviation), window.any()
 
 
 @over_time

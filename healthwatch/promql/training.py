@@ -163,11 +163,11 @@ def means(baseline: Baseline) -> Floats:
 def weighted_means(baseline: Baseline) -> Floats:
     """Weights a(1-a)^age with a = 2/(w+1), age and w in steps, over the finite samples."""
     decay = 1 - alpha(baseline.window)
-    weights = decay ** ((baseline.tick - baseline.ticks) / TICKS_PER_STEP)
+    weights = decay ** ((baseline.ticks[-1] - baseline.ticks) / TICKS_PER_STEP)
     held = np.where(baseline.finite, baseline.values, 0.0) * weights[:, None]
     return add_rows(held) / add_rows(baseline.finite * weights[:, None])
 
 
 def alpha(window: int) -> float:
     """The weight of the newest sample for a span of `window` ticks."""
-    return 2 / (window / TICKS_PER_STEP + 1)
+    return min(2 / (window / TICKS_PER_STEP + 1), 1.0)
