@@ -12,7 +12,7 @@ from healthwatch import resources
 from healthwatch.config import escalation, trainer
 from healthwatch.config.model import CaptureSettings, Config
 from healthwatch.config.section import Section, share, size
-from healthwatch.diagnostics import Diagnostic, Span, errors, suggest
+from healthwatch.diagnostics import Diagnostic, Span, did_you_mean, errors
 from healthwatch.rulefile.load import BUILTIN
 from healthwatch.rulefile.schema import findings
 from healthwatch.stream.ticks import parse_duration
@@ -50,10 +50,12 @@ def _foreign(problem: Problem) -> Diagnostic:
 
 
 def _no_section(document: Document) -> Diagnostic:
-    mend = "add a section healthwatch: {} to the training YAML"
-    keys = document.data if isinstance(document.data, dict) else {}
-    mend = suggest(OURS, (key for key in keys if key[:6] == OURS[:6]), "") or mend
     message = "this file has no healthwatch section"
+    keys = document.data if isinstance(document.data, dict) else {}
+    misspelt = next((key for key in keys if did_you_mean(key, [OURS])), None)
+    if misspelt is not None:
+        return document.at_key("HW021", message, (misspelt,), help=did_you_mean(misspelt, [OURS]))
+    mend = "add a section healthwatch: {} to the training YAML"
     return Diagnostic("HW021", "error", message, Span(document.file, 0, 0, 0), help=mend)
 
 

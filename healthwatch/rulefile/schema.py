@@ -76,11 +76,16 @@ class _Failure:
 
 
 def findings(document: Document, name: str, refused: Refused | None = None) -> list[Problem]:
-    """Everything in the document that its schema does not allow, with the path of the key that is wrong."""
+    """Everything in the document that its schema does not allow, with the path of the key that is wrong.
+
+    A key that YAML does not read as text has been told already, and is no unknown key.
+    """
+    told = {problem.path for problem in document.problems if problem.diagnostic.code == "HW005"}
     return [
         Problem(path, found)
         for error in _validator(name).iter_errors(document.data)
         for path, found in _diagnostics(document, _Failure.of(error), refused or {})
+        if found.code != "HW007" or path not in told
     ]
 
 

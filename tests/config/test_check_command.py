@@ -1,0 +1,141 @@
+"""`healthwatch check`: what it tells apart, what it prints and how it exits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from healthwatch.cli.check import command
+
+CLEAN, FINDINGS, COULD_NOT_RUN = 0, 1, 2
+
+RULE = """groups:
+  - name: g
+    rules:
+      - alert: A
+        expr: loss > 8
+        labels: {severity: warning}
+"""
+CONFIG = "healthwatch: {rules: [./r.yaml]}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.yaml").write_text(RULE, encoding="utf-8")
+    (tmp_path / "train.yaml").write_text(CONFIG, encoding="utf-8")
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    result = CliRunner().invoke(command, list(arguments))
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
+    return result
+
+
+def test_clean_files(folder: Path) -> None:
+    result = run("r.yaml", "train.yaml", "builtin:loss")
+    assert (result.exit_code, result.output) == (CLEAN, "3 files checked, no problems\n")
+
+
+def test_findings_are_shown_with_their_line(folder: Path) -> None:
+    (folder / "bad.yaml").write_text(RULE.replace("loss > 8", "los > 8").replace("A", "B"), encoding="utf-8")
+    result = run("r.yaml", "bad.yaml")
+    assert result.exit_code == FINDINGS
+    assert result.output.splitlines() == [
+        'bad.yaml:5:15: error[HW012]: no metric is called "los"',
+        "5 |         expr: los > 8",
+        '  |               ^^^ rule "B"',
+        'help: did you mean "loss"?',
+        "1 of 2 files without problems, 1 with: 1 error, 0 warnings",
+    ]
+
+
+def test_a_warning_is_a_finding_and_a_note_is_none(folder: Path) -> None:
+    (folder / "warn.yaml").write_text(RULE.replace("loss", "my_own").replace("A", "B"), encoding="utf-8")
+    assert run("warn.yaml").exit_code == FINDINGS
+    note = "monitor: {train_state: {local_norm: [layers.1]}}\n"
+    (folder / "note.yaml").write_text(note + CONFIG, encoding="utf-8")
+    result = run("note.yaml")
+    assert result.exit_code == CLEAN
+    assert "info[HW034]" in result.output
+    assert result.output.endswith("1 file checked, no problems\n")
+
+
+def test_a_config_brings_its_rules(folder: Path) -> None:
+    (folder / "r.yaml").write_text(RULE.replace("loss > 8", "loss >"), encoding="utf-8")
+    result = run("train.yaml")
+    assert result.exit_code == FINDINGS
+    assert "r.yaml:5:" in result.output
+
+
+def test_a_folder(folder: Path) -> None:
+    """Good, wrongly indented and broken: none passes in silence."""
+    rules = folder / "rules.d"
+    rules.mkdir()
+    (rules / "good.yaml").write_text(RULE, encoding="utf-8")
+    indent = RULE.replace("A", "B") + "        params:\n        ratio: 3\n"
+    (rules / "bad_indent.yaml").write_text(indent, encoding="utf-8")
+    broken = "groups:\n  - name: text; a `{ name: '...' }` option\n      - and more\n"
+    (rules / "broken.yaml").write_text(broken, encoding="utf-8")
+    (rules / "good.test.yaml").write_text("tests: []", encoding="utf-8")
+    result = run("rules.d")
+    assert result.exit_code == FINDINGS
+    assert "bad_indent.yaml:8:9: error[HW007]" in result.output
+    assert 'help: "params" above it is empty: indent "ratio" deeper' in result.output
+    assert "broken.yaml:2:" in result.output
+    assert "1 of 3 files without problems, 2 with:" in result.output
+
+
+def test_what_could_not_be_read(folder: Path) -> None:
+    result = run("no.yaml", "r.yaml")
+    assert result.exit_code == COULD_NOT_RUN
+    assert "no.yaml: error[HW001]: there is no such file" in result.output
+    assert run().exit_code == COULD_NOT_RUN
+    assert run("r.yaml", "--output", "xml").exit_code == COULD_NOT_RUN
+
+
+@pytest.mark.parametrize("text", ["a: 1\n", "- a\n", "text\n", "", "# comment\n"])
+def test_neither_rules_nor_config(folder: Path, text: str) -> None:
+    (folder / "x.yaml").write_text(text, encoding="utf-8")
+    result = run("x.yaml")
+    assert result.exit_code == FINDINGS
+    assert "HW021" in result.output
+
+
+def test_names_cross_files(folder: Path) -> None:
+    (folder / "other.yaml").write_text(RULE, encoding="utf-8")
+    result = run("r.yaml", "other.yaml")
+    assert result.exit_code == FINDINGS
+    assert "other.yaml:4:16: error[HW013]" in result.output
+    assert "the first one stands at r.yaml:4" in result.output
+
+
+def test_the_same_file_twice_is_one_file(folder: Path) -> None:
+    assert run("r.yaml", "r.yaml").output == "1 file checked, no problems\n"
+
+
+def test_json(folder: Path) -> None:
+    assert json.loads(run("r.yaml", "--output", "json").output) == []
+    (folder / "bad.yaml").write_text(RULE.replace("expr", "exrp"), encoding="utf-8")
+    result = run("bad.yaml", "--output", "json")
+    assert result.exit_code == FINDINGS
+    (found,) = json.loads(result.output)
+    assert (found["code"], found["span"]["line"], found["span"]["column"]) == ("HW007", 5, 9)
+    assert found["source"] == "        exrp: loss > 8"
+
+
+@pytest.mark.long
+def test_as_a_process(folder: Path) -> None:
+    command_line = [sys.executable, "-m", "healthwatch.cli", "check"]
+    done = subprocess.run([*command_line, "r.yaml"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (CLEAN, "1 file checked, no problems\n"), done.stderr
+    (folder / "r.yaml").write_text(RULE.replace("loss", "损失"), encoding="utf-8")
+    done = subprocess.run([*command_line, "r.yaml"], capture_output=True, text=True, check=False)
+    assert done.returncode == FINDINGS
+    assert "Traceback" not in done.stderr
