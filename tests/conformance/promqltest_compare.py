@@ -24,8 +24,12 @@ class WrongResultError(Exception):
     """A result that is not what the script expects."""
 
 
-class HistogramNeededError(Exception):
-    """The expected result takes more of a histogram than passing it on."""
+class SkippedError(Exception):
+    """A result that can't be compared, and why."""
+
+
+HISTOGRAM_NEEDED = "a histogram is needed in the result"
+"""It takes more of a histogram than passing it on."""
 
 
 def at_steps(series: Iterable[WrittenSeries], start: int, end: int, step: int) -> Points:
@@ -41,7 +45,7 @@ def at_steps(series: Iterable[WrittenSeries], start: int, end: int, step: int) -
 
 
 def compare(found: Points, wanted: Points) -> None:
-    """Raises WrongResultError, or HistogramNeededError where the engine would have to compute one."""
+    """Raises WrongResultError, or SkippedError where the engine would have to compute one."""
     for labels in dict.fromkeys([*wanted, *found]):
         ours, theirs = found.get(labels, {}), wanted.get(labels, {})
         for tick in sorted(ours.keys() | theirs.keys()):
@@ -53,7 +57,7 @@ def compare(found: Points, wanted: Points) -> None:
 def _difference(found: Value | None, wanted: Value | None) -> str:
     if isinstance(wanted, Histogram):
         if found != wanted:
-            raise HistogramNeededError
+            raise SkippedError(HISTOGRAM_NEEDED)
         return ""
     if wanted is None:
         return f"expected nothing, got {found!r}" if isinstance(found, float) else ""

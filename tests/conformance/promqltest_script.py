@@ -19,11 +19,12 @@ class Clear:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One sample every `gap` ticks, from time 0."""
+    """One sample every `gap` ticks, from time 0. `converts`: classic histograms come as native ones too."""
 
     line: int
     gap: int
     series: tuple[WrittenSeries, ...]
+    converts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,8 @@ def _command(line: int, head: str, body: list[str]) -> Command:
     if head == "clear":
         return Clear(line)
     words = head.split()
-    if words[0] == "load" and len(words) == 2:
-        return Load(line, read_time(words[1]), tuple(map(read_series, body)))
+    if words[0] in ("load", "load_with_nhcb") and len(words) == 2:
+        return Load(line, read_time(words[1]), tuple(map(read_series, body)), words[0] != "load")
     if found := _INSTANT.fullmatch(head):
         at = read_time(found["at"] or "0")
         return Eval(line, found["text"], at, at, None, _expected(found["mode"], body))

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from promqltest_compare import HistogramNeededError, WrongResultError
-from promqltest_engine import Storage, check
+from promqltest_compare import SkippedError, WrongResultError
+from promqltest_engine import check
 from promqltest_script import Clear, Eval, Load, read_script
 from promqltest_series import ScriptError
+from promqltest_storage import Storage
 
 
 @dataclass(slots=True)
@@ -66,8 +67,8 @@ def run_script(path: Path, tally: Tally) -> None:
 def _evaluate(path: Path, command: Eval, storage: Storage, tally: Tally) -> None:
     try:
         check(command, storage)
-    except HistogramNeededError:
-        tally.skipped["a histogram is needed in the result"] += 1
+    except SkippedError as skipped:
+        tally.skipped[str(skipped)] += 1
     except WrongResultError as error:
         tally.failures.append(f"{path}:{command.line}: {command.text}\n    {error}")
     else:

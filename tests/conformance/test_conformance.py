@@ -104,6 +104,30 @@ def test_what_needs_the_inside_of_a_histogram_is_skipped(tmp_path: Path, evaluat
     assert _run(tmp_path, f"{HISTOGRAMS}{evaluation}\n").summary() == summary
 
 
+def test_what_we_refuse_by_name_is_skipped_with_its_reason(tmp_path: Path) -> None:
+    tally = _run(
+        tmp_path, "eval instant at 0 histogram_sum(h)\n\neval instant at 0 info(h)\n\neval instant at 0 info(h\n"
+    )
+    assert (tally.passed, len(tally.failures)) == (0, 1)
+    assert list(tally.skipped) == [
+        "not supported: histogram_sum works on histograms, which are not supported",
+        "not supported: the function info is not supported",
+    ]
+
+
+def test_a_warning_alone_is_skipped_where_histograms_would_cause_it(tmp_path: Path) -> None:
+    warned = "eval instant at 20s h > bool 3\n  expect warn\n\neval instant at 20s h > bool 3\n"
+    tally = _run(tmp_path, HISTOGRAMS + warned)
+    assert tally.summary() == "0 passed, 1 failed, 1 skipped"
+    assert list(tally.skipped) == ["a warning alone is expected"]
+
+
+def test_classic_histograms_are_loaded_as_they_are_and_once_more(tmp_path: Path) -> None:
+    loaded = 'load_with_nhcb 10s\n  h_bucket{le="1"} 1 2\n  h_bucket{le="2"} 1 2\n\n'
+    asked = "eval instant at 10s sum(h_bucket)\n  {} 4\n\neval instant at 10s count(h)\n  {} 1\n"
+    assert _run(tmp_path, loaded + asked).summary() == "2 passed, 0 failed, 0 skipped"
+
+
 def test_the_summary_is_the_last_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.test").write_text(LOADED + "eval instant at 0 y\n  y 1\n\neval instant at 0 y\n  y 2\n")
     assert main([str(tmp_path)]) == 1
