@@ -45,6 +45,12 @@ def be_brief(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA busy_timeout={round(BUSY_SECONDS * 1000)}")
 
 
+def be_patient(connection: sqlite3.Connection) -> None:
+    """At the end there is time to wait for a lock, and for the disk."""
+    connection.execute(f"PRAGMA busy_timeout={round(OPEN_SECONDS * 1000)}")
+    connection.execute("PRAGMA synchronous=NORMAL")
+
+
 def _connect(database: str, *, uri: bool = False, timeout: float = BUSY_SECONDS) -> sqlite3.Connection:
     return sqlite3.connect(database, timeout=timeout, isolation_level=None, check_same_thread=False, uri=uri)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from healthwatch.alerting.model import Notice
 from healthwatch.recording import schema
 from healthwatch.recording.codec import dump, incident_row, labels_text, notice_of, notice_row, transition_row
-from healthwatch.recording.file import Checkpointer, be_brief, open_for_writing, refuse
+from healthwatch.recording.file import Checkpointer, be_brief, be_patient, open_for_writing, refuse
 
 if TYPE_CHECKING:
     from healthwatch.engine import Outcome
@@ -222,17 +222,26 @@ class Recording:
         self._queue.clear()
         return reason
 
-    def close(self, reason: str = "end") -> None:
-        """End the attempt and fold the log into the file. Closing twice does no harm."""
+    def close(self, reason: str = "end") -> str | None:
+        """End the attempt and fold the log into the file. Closing twice does no harm.
+
+        Returns:
+            What could not be written, if anything.
+        """
         if os.getpid() != self._owner:
-            return  # a forked child shares the descriptors, not the run
+            return None  # a forked child shares the descriptors, not the run
+        problem = None
         if not self.stopped:
             self._next.add(schema.END_ATTEMPT, [(time.time(), reason, self.attempt)])
             self._queue.append(self._next)
-            self._flush(patient=True)
+            be_patient(self._connection)
+            problem = self._flush(patient=True)
+            if self._queue:
+                problem = f"the file was still locked at the end; its last {len(self._queue) - 1} steps are lost"
             self.stopped = "closed"
         if self._checkpointer is None or self._checkpointer.close(CLOSE_SECONDS):
             self._connection.close()
+        return problem
 
 
 def _capture_row(note: Any, step: int) -> tuple[str, int, str]:

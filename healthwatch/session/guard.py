@@ -35,6 +35,12 @@ class Guard:
         if self.failures[part] == 1:
             self.say(f"{message} (told once)", level)
 
+    def sum_up(self) -> None:
+        """One line that says how often each part failed; none if nothing did."""
+        if self.failures:
+            counts = ", ".join(f"{part} ({count} times)" for part, count in self.failures.most_common())
+            self.say(f"problems of this run: {counts}", logging.WARNING)
+
     def say(self, message: str, level: int) -> None:
         with suppress(Exception):  # a log handler of the user's may be what fails
             LOGGER.log(level, "%s", message)

@@ -22,7 +22,7 @@ from healthwatch.rulefile import Rule
 from healthwatch.session.guard import Guard
 from healthwatch.stream import Frame, SeriesTable
 
-RESUMED_STEPS = 5000
+RESUMED_STEPS = 2000
 
 
 @dataclass(slots=True)
@@ -104,6 +104,8 @@ class Pipeline:
             stopped = self.recording.commit(frame, outcome, captures, queued, accepted)
             if stopped is not None:
                 self.guard.tell("recording", f"the run is no longer recorded: {stopped}; alerts go on")
+            if self.recording.dropped:
+                self.guard.tell("recording: locked", "the run file is locked; old samples are given up")
 
     def _send(self, notices: Sequence[Notice]) -> None:
         if self.delivery is None:
@@ -129,7 +131,9 @@ class Pipeline:
                     self.recording.accepted(id_, time)
             self._send(())
         with self.guard("recording"):
-            self.recording.close(reason)
+            lost = self.recording.close(reason)
+            if lost is not None:
+                self.guard.tell("recording: end", f"the recording is not complete: {lost}")
 
 
 def open_recording(config: Config, table: SeriesTable) -> Recording:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -114,6 +115,11 @@ class Session:
         profiler = integration.profiler if integration is not None else None
         self._pipeline = open_pipeline(self.config, self.rules, self._table, recording, profiler, self.guard)
         self._integration = integration
+        self.guard.say(
+            f"run {self.config.run}, attempt {self._pipeline.recording.attempt}: {len(self.rules)} rules,"
+            f" recorded in {self._pipeline.recording.path}",
+            logging.INFO,
+        )
         self._attempt, self._next_step = self._pipeline.recording.attempt, first_step
         self._ended = time.perf_counter()
         atexit.register(self.close)
@@ -192,6 +198,7 @@ class Session:
         if self._pipeline is not None:
             with self.guard("close"):
                 self._pipeline.close(reason)
+            self.guard.sum_up()
 
     # Inside
 

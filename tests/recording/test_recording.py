@@ -155,6 +155,20 @@ def test_what_is_buffered_is_written_at_the_end(tmp_path, commit, notice):
     assert steps_of(tmp_path) == [1]
 
 
+def test_a_file_that_stays_locked_to_the_end_is_told(tmp_path, commit, monkeypatch):
+    recording = Recording.create(tmp_path / "rank_0.sqlite", {})
+    commit(recording, 1)
+    other = sqlite3.connect(tmp_path / "rank_0.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    commit(recording, 2)
+    monkeypatch.setattr(run_file, "OPEN_SECONDS", 0.05)
+    assert "its last 1 steps are lost" in recording.close()
+    assert recording.close() is None
+    other.execute("ROLLBACK")
+    other.close()
+    assert steps_of(tmp_path) == [1]
+
+
 def test_a_buffer_that_grows_too_large_gives_up_samples_first(tmp_path, commit, notice, monkeypatch):
     monkeypatch.setattr(writer, "MAX_BUFFERED", 3 * 8)
     recording = Recording.create(tmp_path / "rank_0.sqlite", {})

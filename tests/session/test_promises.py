@@ -161,6 +161,14 @@ def test_a_full_disk_stops_the_recording_and_alerts_go_on(open_session, tmp_path
     assert any(record.message.startswith("LossHigh firing") for record in caplog.records)
 
 
+def test_at_the_end_every_problem_is_counted(open_session, caplog):
+    with open_session() as hw:
+        for _ in range(3):
+            hw.log(lr="fast")
+            hw.step(1.0)
+    assert "problems of this run: log_scalar (3 times)" in caplog.text
+
+
 class PanicException(BaseException):
     """As pyo3 raises it: no Exception."""
 
@@ -221,6 +229,10 @@ def test_sigkill_keeps_every_finished_step(write_config, tmp_path, kill_at):
         assert len(steps) <= finished + 1
         assert [found.now.step for found in run.transitions()] == [3, 4]
         assert run.attempts()[0].ended is None
+    again = start_loop(tmp_path / "train.yaml", 2)
+    again.communicate(timeout=60)
+    with Run.open(tmp_path / "output") as run:
+        assert [(frame.attempt, frame.step) for frame in run.frames()][len(steps) :] == [(2, 1), (2, 2)]
 
 
 @pytest.mark.long
