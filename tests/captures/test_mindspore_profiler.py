@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,8 +70,10 @@ def told() -> list[tuple[str, str]]:
 
 @pytest.fixture
 def captures(tmp_path: Path, told: list[tuple[str, str]]) -> Captures:
+    profiler = MindSporeProfiler()
+    profiler.prepare()
     return Captures(
-        MindSporeProfiler(),
+        profiler,
         CaptureSettings(max_captures=9, cooldown=0, min_free_disk=0),
         tmp_path / "captures" / "rank_0",
         {"run": "test", "rank": 0, "config": "0"},
@@ -278,9 +281,23 @@ def test_memory_recording_does_not_stick(training: Training, tmp_path: Path) -> 
         training.step()
         profiler.step()
         profiler.stop()
-    wait_for_analyses()
-    assert operators(tmp_path / "without") >= 14
+        while (trace := profiler.trace(tmp_path / name)) is None:
+            time.sleep(0.1)
+        assert trace.is_relative_to(tmp_path / name)
+        assert operators(tmp_path / name) >= 14
     assert not list((tmp_path / "without").rglob("*memory_record*"))
+
+
+def test_an_analysis_can_be_ended_and_then_there_is_no_trace(training: Training, tmp_path: Path) -> None:
+    profiler = MindSporeProfiler()
+    profiler.start(tmp_path / "window", 1, ProfilerSection())
+    training.step()
+    profiler.step()
+    profiler.stop()
+    assert profiler.trace(tmp_path / "window") is None
+    profiler.abandon(tmp_path / "window")
+    with pytest.raises(ProfilerError, match="without a trace"):
+        profiler.trace(tmp_path / "window")
 
 
 def test_the_end_of_the_run_inside_a_window_keeps_it(training: Training, captures: Captures) -> None:
@@ -290,6 +307,24 @@ def test_the_end_of_the_run_inside_a_window_keeps_it(training: Training, capture
     note = captures.notes["Spike@1"]
     assert (note.state, note.first_step, note.last_step) == ("finished", 2, 3), note
     assert operators(note.folder) >= 2 * 14
+
+
+def test_preparing_looks_through_no_folder_and_leaves_the_environment_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from mindspore.profiler.common import path_manager, profiler_info
+
+    walked: list[str] = []
+    walk = path_manager.PathManager.walk_with_depth
+    monkeypatch.setattr(
+        path_manager.PathManager, "walk_with_depth", lambda path, **more: walked.append(path) or walk(path, **more)
+    )
+    monkeypatch.delenv("ASCEND_HOME_PATH", raising=False)
+    monkeypatch.setattr(profiler_info.ProfilerInfo, "_instance", {})
+    MindSporeProfiler().prepare()
+    assert walked == [os.devnull]
+    assert "ASCEND_HOME_PATH" not in os.environ
+    assert profiler_info.ProfilerInfo._instance != {}
 
 
 def test_the_section_as_arguments_of_mindspore() -> None:

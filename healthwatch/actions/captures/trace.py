@@ -18,6 +18,7 @@ from typing import Any, TextIO
 _CHUNK = 1 << 20  # characters
 _TIME_LIMIT = 600.0  # seconds
 _BLANK = " \t\r\n,"
+_BEHIND = _BLANK + "]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def _events(file: TextIO) -> Iterator[Any]:
             event, end = decoder.raw_decode(buffer, position)
         except ValueError:
             end = len(buffer)
-        if end < len(buffer):  # the event is known to end here only where something follows it
+        if end < len(buffer) and buffer[end] in _BEHIND:  # or the rest of a number may be still to come
             yield event
             position = end
             continue

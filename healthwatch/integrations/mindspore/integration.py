@@ -72,6 +72,7 @@ class MindSpore:
             monitor.register(table)
         if hasattr(optimizer, "register_forward_pre_hook"):
             self._remove_hook = on_gradients(optimizer, self._guarded_optimizer_step)
+        self.profiler.prepare()
         self._own_sum: list[NDArray[Any]] | None = None
         self._loop_hands_gradient = False
         self._begin_step()

@@ -7,14 +7,17 @@ checked: nobody may be recording or about to record, recording must have begun, 
 from __future__ import annotations
 
 import gc
+import os
 import re
 import warnings
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from healthwatch.config import ProfilerSection
+from healthwatch.integrations.mindspore.analysis import Analysis, ForkedAnalysis, FreshAnalysis
 
 _SHARED = (  # what constructing a `profile` overwrites, by the module and the singleton that hold it
     ("profiler_context", "ProfilerContext", ("_profiler_params_mgr", "_profiler_path_mgr")),
@@ -22,6 +25,7 @@ _SHARED = (  # what constructing a `profile` overwrites, by the module and the s
     ("profiler_path_manager", "ProfilerPathManager", ("_worker_name", "_dir_path")),
 )
 _ACCEPTED_PATH = re.compile(r"[\w./~\s\u4e00-\u9fa5-]+", re.ASCII)
+_ASCEND_HOME = "ASCEND_HOME_PATH"
 _TRACE = "*/ASCEND_PROFILER_OUTPUT/trace_view.json"
 
 
@@ -51,13 +55,29 @@ class MindSporeProfiler:
     """Implements `alerting.ports.Profiler`; MindSpore is imported when the first window is asked for."""
 
     _window: _Window | None = None
-    _analyses: dict[Path, list[Any]] = field(default_factory=dict)
+    _analyses: dict[Path, Analysis] = field(default_factory=dict)
     _own_parameters: Any = None  # of the last window, to tell them from those of somebody else
 
     @property
     def concurrent_stop(self) -> bool:
         """On a CPU alone: a device's context belongs to the thread of the training."""
         return _device_target() == "CPU"
+
+    def prepare(self) -> None:
+        """Make now what MindSpore makes on first use, so that no step has to wait for it.
+
+        Without ASCEND_HOME_PATH it would look for the version of CANN in everything below the working directory.
+        """
+        from mindspore.profiler.common.profiler_info import ProfilerInfo
+
+        unset = _ASCEND_HOME not in os.environ
+        if unset:
+            os.environ[_ASCEND_HOME] = os.devnull
+        try:
+            ProfilerInfo()
+        finally:
+            if unset:
+                del os.environ[_ASCEND_HOME]
 
     def busy(self, steps: int) -> bool:
         """Whether a profiler records, or one that has been started will within the next `steps` steps."""
@@ -81,7 +101,7 @@ class MindSporeProfiler:
         before = _save()
         others = [weakref.ref(each) for each in _profiles()] if self._foreign() else []
         try:
-            own = _begin(folder, steps, settings)
+            own = self._begin(folder, steps, settings)
         except BaseException:
             _restore(before)
             raise
@@ -102,7 +122,7 @@ class MindSporeProfiler:
             window.profile.step()
 
     def stop(self) -> None:
-        """End the window and leave the analysis to a child process. Raises ProfilerError where it did not end."""
+        """End the window and leave the analysis to another process. Raises ProfilerError where it did not end."""
         from mindspore.profiler.profiler_interface import ProfilerInterface
 
         window = self._window
@@ -118,12 +138,12 @@ class MindSporeProfiler:
         from mindspore.profiler.common.process_pool import MultiProcessPool
 
         self._window = None
-        analyses = MultiProcessPool().porcess_list
-        before = len(analyses)
+        forked = MultiProcessPool().porcess_list
+        before = len(forked)
         if window.ended >= window.steps:
             window.profile.step()
         window.profile.stop()
-        self._analyses[window.folder] = list(analyses[before:])
+        self._analyses.setdefault(window.folder, ForkedAnalysis(forked[before:]))
 
     def _give_way(self, window: _Window) -> None:
         """If somebody else has set up or started a profiler since, end ours as it should be, and let theirs record."""
@@ -143,7 +163,8 @@ class MindSporeProfiler:
 
     def trace(self, folder: Path) -> Path | None:
         """The finished trace of a window; None while it is analysed. Raises ProfilerError if there will be none."""
-        if any(process.is_alive() for process in self._analyses.get(folder, ())):
+        analysis = self._analyses.get(folder)
+        if analysis is not None and analysis.running():
             return None
         found = sorted(folder.glob(_TRACE))
         if not found:
@@ -151,9 +172,44 @@ class MindSporeProfiler:
         return found[-1]
 
     def abandon(self, folder: Path) -> None:
-        """End an analysis that takes too long: the process could not exit before it does."""
-        for process in self._analyses.get(folder, ()):
-            process.terminate()
+        """End an analysis that takes too long."""
+        if folder in self._analyses:
+            self._analyses[folder].end()
+
+    def _begin(self, folder: Path, steps: int, settings: ProfilerSection) -> Any:
+        """A `profile` object that records."""
+        from mindspore.profiler import profile, schedule, tensorboard_trace_handler
+        from mindspore.profiler.profiler_interface import ProfilerInterface
+
+        device_target = _device_target()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # levels without mstx: what is recorded stands in the manifest
+            ready = tensorboard_trace_handler(str(folder.absolute()), async_mode=True)
+            if ready is None:
+                raise ProfilerError(f"MindSpore's profiler does not accept the folder {folder}")
+            own = profile(
+                **arguments(settings, device_target),
+                start_profile=False,
+                schedule=schedule(wait=0, warmup=0, active=steps, repeat=1),
+                on_trace_ready=self._analyse_later(folder) if device_target == "CPU" else ready,
+            )
+        own.start()
+        if not ProfilerInterface.is_initialized:
+            own._has_started = False  # or its destructor would stop what never began
+            raise ProfilerError(f"MindSpore's profiler did not start; can {folder} be written?")
+        return own
+
+    def _analyse_later(self, folder: Path) -> Callable[[Any], None]:
+        """What MindSpore calls once a window is recorded: keeps all that the analysis will need."""
+
+        def ready(_interface: Any) -> None:
+            from mindspore.profiler.common.profiler_context import ProfilerContext
+            from mindspore.profiler.common.profiler_path_manager import ProfilerPathManager
+
+            ProfilerPathManager().create_output_path()
+            self._analyses[folder] = FreshAnalysis(folder, ProfilerContext().to_dict())
+
+        return ready
 
 
 def arguments(settings: ProfilerSection, device_target: str) -> dict[str, Any]:
@@ -176,29 +232,6 @@ def arguments(settings: ProfilerSection, device_target: str) -> dict[str, Any]:
         "profile_memory": settings.profile_memory and not on_cpu,
         "experimental_config": _ExperimentalConfig(profiler_level=level, aic_metrics=metrics, mstx=settings.mstx),
     }
-
-
-def _begin(folder: Path, steps: int, settings: ProfilerSection) -> Any:
-    """A `profile` object that records."""
-    from mindspore.profiler import profile, schedule, tensorboard_trace_handler
-    from mindspore.profiler.profiler_interface import ProfilerInterface
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # levels without mstx: what is recorded stands in the manifest
-        ready = tensorboard_trace_handler(str(folder.absolute()), async_mode=True)
-        if ready is None:
-            raise ProfilerError(f"MindSpore's profiler does not accept the folder {folder}")
-        own = profile(
-            **arguments(settings, _device_target()),
-            start_profile=False,
-            schedule=schedule(wait=0, warmup=0, active=steps, repeat=1),
-            on_trace_ready=ready,
-        )
-    own.start()
-    if not ProfilerInterface.is_initialized:
-        own._has_started = False  # or its destructor would stop what never began
-        raise ProfilerError(f"MindSpore's profiler did not start; can {folder} be written?")
-    return own
 
 
 def _device_target() -> str:
