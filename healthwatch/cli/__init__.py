@@ -13,9 +13,12 @@ import healthwatch
 
 COMMANDS: Mapping[str, str] = {
     "check": "Check rule and config files; every problem at once.",
+    "explain": "Say what a rule, condition, metric or code of a problem is.",
     "query": "Evaluate an expression over a recorded run.",
     "read": "Print the samples of a log, as records or as a table.",
     "replay": "Say again what the samples of a recorded run or a log say, with its own or other rules.",
+    "schema": "Print a JSON Schema, for editors.",
+    "test": "Run rule tests: samples in, alerts out.",
 }
 
 

@@ -1,0 +1,133 @@
+"""Test files to a report."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from healthwatch import yamlfile
+from healthwatch.diagnostics import Diagnostic, Invalid, Span, errors, in_order, suggest
+from healthwatch.rulefile import Rule, load_rules
+from healthwatch.rulefile.load import BUILTIN
+from healthwatch.ruletest.compare import Failure, failures
+from healthwatch.ruletest.model import Case, RuleTest
+from healthwatch.ruletest.read import read
+from healthwatch.ruletest.show import text
+from healthwatch.ruletest.trace import trace
+
+PASSED, FAILED, COULD_NOT_RUN = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class CaseReport:
+    """One test: what was not as expected, with the text that shows it."""
+
+    name: str
+    failures: tuple[tuple[Failure, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """One file: the tests that ran, or the problems for which they could not."""
+
+    file: str
+    cases: tuple[CaseReport, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def could_run(self) -> bool:
+        return not errors(self.diagnostics)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All files."""
+
+    files: tuple[FileReport, ...]
+
+    @property
+    def failed(self) -> int:
+        return sum(bool(case.failures) for file in self.files for case in file.cases)
+
+    @property
+    def passed(self) -> int:
+        return sum(len(file.cases) for file in self.files) - self.failed
+
+    @property
+    def exit_code(self) -> int:
+        if not all(file.could_run for file in self.files):
+            return COULD_NOT_RUN
+        return FAILED if self.failed else PASSED
+
+
+def run_files(files: Sequence[str | Path]) -> Report:
+    """Run test files; a folder stands for the `*.test.yaml` in it. Never raises."""
+    return Report(tuple(_run(file) for source in files for file in test_files(Path(source))))
+
+
+def test_files(path: Path) -> list[Path]:
+    """A file itself; of a folder its test files by name."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.iterdir() if file.name.endswith((".test.yaml", ".test.yml")))
+
+
+test_files.__test__ = False  # type: ignore[attr-defined]  # pytest collects functions of this name
+
+
+def _run(path: Path) -> FileReport:
+    file = path.as_posix()
+    test, diagnostics = read(yamlfile.load(path))
+    if test is None or errors(diagnostics):
+        return FileReport(file, diagnostics=tuple(in_order(diagnostics)))
+    rules, found = _rules(test)
+    diagnostics += found or _unknown_rules(test, rules)
+    if errors(diagnostics):
+        return FileReport(file, diagnostics=tuple(in_order(diagnostics)))
+    try:
+        cases = tuple(_case(case, test, rules) for case in test.cases)
+    except Invalid as invalid:
+        return FileReport(file, diagnostics=(*diagnostics, *invalid.diagnostics))
+    return FileReport(file, cases, tuple(diagnostics))
+
+
+def _case(case: Case, test: RuleTest, rules: Sequence[Rule]) -> CaseReport:
+    seen = trace(case, rules, test.escalation, test.evaluation_interval)
+    return CaseReport(case.name, tuple((each, text(each, seen, rules)) for each in failures(case, seen, rules)))
+
+
+def _rules(test: RuleTest) -> tuple[tuple[Rule, ...], list[Diagnostic]]:
+    """The rules under test, and the errors in their files."""
+    sources = [source for pattern in test.rule_files for source in _matching(pattern)]
+    missing = [source for source in sources if not source.startswith(BUILTIN) and not Path(source).exists()]
+    if missing:
+        message = f"there is no rule file {missing[0]}"
+        span = Span(test.file, 0, 0, 0)
+        return (), [Diagnostic("HW018", "error", message, span, help="a path is relative to the test file's folder")]
+    loaded = load_rules(sources, test.override)
+    return loaded.rules, errors(loaded.diagnostics)
+
+
+def _matching(pattern: str) -> Iterator[str]:
+    """Prometheus lets a rule file be a pattern."""
+    found = [] if pattern.startswith(BUILTIN) else sorted(glob.glob(pattern))  # noqa: PTH207 - the pattern is a path
+    yield from found or [pattern]
+
+
+def _unknown_rules(test: RuleTest, rules: Sequence[Rule]) -> list[Diagnostic]:
+    """Expectations about rules that are not loaded would be met by silence."""
+    known = [rule.name for rule in rules]
+    asked = [(each.rule, each.span) for case in test.cases for each in case.alerts]
+    asked += [
+        (str(each.fields["rule"]), each.span)
+        for case in test.cases
+        for each in case.incidents or ()
+        if "rule" in each.fields
+    ]
+    return [
+        Diagnostic("HW014", "error", f'no rule is called "{name}"', span, help=suggest(name, known, "loaded rules"))
+        for name, span in asked
+        if name not in known
+    ]
