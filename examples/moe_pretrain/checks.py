@@ -14,28 +14,38 @@ from typing import Any
 from examples.moe_pretrain.evidence import Evidence, naive
 from examples.moe_pretrain.expected import PLACES, PLANTED, Planted
 from examples.moe_pretrain.receivers import Received
-from examples.moe_pretrain.train import CONFIG
+from examples.moe_pretrain.train import CONFIG, MICRO_BATCHES
+from healthwatch.alerting.message import place_text
 from healthwatch.alerting.model import Incident, Notice
 
 LAST_STEP = 440
 GROUP_INTERVAL = 50
+TICKS = 1_000_000  # a step
 CAPTURED_STEPS = 3
 PARAMETERS, ROUTINGS = 20, 4  # Adam updates a step; top-k choices a step: 2 layers in 2 micro-batches
 OPERATOR = re.compile(r"(?:^|/)(\w+?)(?:-op\d+)?$")  # "TopK" of "Default/TopK-op0"
 
 
 def incidents(evidence: Evidence) -> list[str]:
-    """Each opens and ends at the steps that the naive evaluator computes; there are no others."""
-    expected = {(one.rule, one.opened): one.ended for one in evidence.second_opinion}
-    seen = {(one.rule, one.opened.step): one.ended.step if one.ended else None for one in evidence.incidents}
+    """Each begins, opens and ends at the steps that the naive evaluator computes; there are no others."""
+    expected = {(one.rule, one.opened): (one.since, one.ended) for one in evidence.second_opinion}
+    seen = {
+        (one.rule, one.opened.step): (since(one), one.ended.step if one.ended else None) for one in evidence.incidents
+    }
     problems = [f"{rule} opened at {step}, which nobody expected" for rule, step in seen.keys() - expected.keys()]
     problems += [f"{rule} did not open at {step}" for rule, step in expected.keys() - seen.keys()]
     problems += [
-        f"{rule} of {step} ended at {seen[rule, step]} instead of {expected[rule, step]}"
+        f"{rule} of {step} lasted from tick {seen[rule, step]} to a step instead of {expected[rule, step]}"
         for rule, step in seen.keys() & expected.keys()
         if seen[rule, step] != expected[rule, step]
     ]
     return problems
+
+
+def since(incident: Incident) -> int:
+    """The tick of its first breach: where in the step its micro-batch ended."""
+    before = (incident.since.step - 1) * TICKS
+    return before + TICKS * (incident.micro_step or MICRO_BATCHES) // MICRO_BATCHES
 
 
 def alerts(evidence: Evidence) -> list[str]:
@@ -54,6 +64,11 @@ def faults(evidence: Evidence) -> list[str]:
             found = [one for one in left if one.rule == rule and one.opened.step in planted.steps]
             if len(found) != 1:
                 problems.append(f"{planted.fault}: {rule} opened {len(found)} times during steps {span(planted.steps)}")
+            problems += [
+                f"{one.id} names micro-step {one.micro_step}"
+                for one in found
+                if one.micro_step and planted.micro_step and one.micro_step != planted.micro_step
+            ]
             left = [one for one in left if one not in found]
         left = [one for one in left if not follows(one, planted)]
     return problems + [f"{one.rule} opened at step {one.opened.step} and belongs to no fault" for one in left]
@@ -75,9 +90,10 @@ def places(evidence: Evidence) -> list[str]:
     """Log and messages name the parameter, layer, expert or head, and the micro-step."""
     problems = []
     for incident in evidence.incidents:
-        lines = [line for line in evidence.log if f"{incident.rule} firing" in line]
+        when = place_text(incident.since.step, incident.micro_step)
+        lines = [line for line in evidence.log if f"{incident.rule} firing" in line and when in line]
         told = [one.notice.body for one in evidence.outbox if incident.id in one.notice.incidents]
-        for place in PLACES.get(incident.rule, ()):
+        for place in (when, *PLACES.get(incident.rule, ())):
             problems += [f"the log of {incident.id} does not name {place}"] * (not any(place in line for line in lines))
             problems += [f"no message of {incident.id} names {place}"] * (not any(place in body for body in told))
     return problems
@@ -163,7 +179,7 @@ def manifest_problems(manifest: dict[str, Any], window: Window) -> list[str]:
         "incidents": together != sorted([window.rule, *window.joined]),
         "steps": manifest["steps"] != {"first": first, "last": last, "recorded": CAPTURED_STEPS},
         "labels or value": not asked_by["firing"] or asked_by["value"] is None,
-        "config hash": manifest["config"] != hashlib.sha256(CONFIG.read_bytes()).hexdigest(),
+        "config hash": manifest["config_digest"] != hashlib.sha256(CONFIG.read_bytes()).hexdigest(),
     }
     return [f"manifest of {asked_by['id']}: {what} is wrong" for what, is_wrong in wrong.items() if is_wrong]
 

@@ -23,6 +23,7 @@ class Planted:
     steps: range
     rules: tuple[str, ...]
     follow_ups: tuple[FollowUp, ...] = ()
+    micro_step: int | None = None  # counted from 1, where the fault is in one alone
 
 
 def norms_within(steps: range) -> tuple[FollowUp, ...]:
@@ -35,6 +36,7 @@ PLANTED = (
         faults.PLANTED.one_token,
         ("ParamGradNormSpike", "GradNormSpike"),
         (FollowUp("ExpertSaturation", range(151, 154)),),
+        micro_step=2,
     ),
     Planted(
         "the router of layer 0 prefers experts 3 and 5",
@@ -52,19 +54,20 @@ PLANTED = (
         "loss and gradients of micro-batch 2 are NaN",
         faults.PLANTED.nonfinite,
         ("LossNonFinite", "GradNormNonFinite"),
+        micro_step=2,
     ),
 )
 
-# The places that the message and the log line of a rule must name.
+# What the message and the log line of a rule must name, beside the step and the micro-step.
 PLACES = {
-    "ParamGradNormSpike": ('param="', "micro-step 2"),
-    "ExpertSaturation": ('layer="0"', "micro-step"),
+    "ParamGradNormSpike": ('param="',),
+    "ExpertSaturation": ('layer="0"',),
     "ExpertImbalanceSevere": ('layer="0"',),
     "ExpertDead": ('layer="0"', 'expert="'),
     "ExpertImbalance": ('layer="0"',),
     "AttentionLogitGrowth": ('layer="0"', 'head="'),
     "AttentionLogitHigh": ('layer="0"', 'head="'),
     "AttentionLogitExtreme": ('layer="0"', 'head="'),
-    "LossNonFinite": ("local_loss", "micro-step 2"),
-    "GradNormNonFinite": ('param="', "micro-step 2"),
+    "LossNonFinite": ("device_loss",),
+    "GradNormNonFinite": ('param="',),
 }

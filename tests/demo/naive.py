@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from naive_rules import (
     STEP,
@@ -57,17 +58,26 @@ RULES = (
 )
 
 
+class Event(NamedTuple):
+    step: int
+    change: str  # "fired" or "resolved"
+    since: int
+    labels: Labels
+
+
 @dataclass
 class Alert:
     """One rule on one label set."""
 
     breaches: int = 0
+    since: int = 0  # the tick of the first breach
     firing: bool = False
     clear_since: int | None = None
 
-    def advance(self, step: int, breach: bool, rule: Rule) -> str | None:
-        """`"fired"` or `"resolved"` where the verdict of this step brings it about."""
-        if breach:
+    def advance(self, step: int, breach: int | None, rule: Rule) -> str | None:
+        """`"fired"` or `"resolved"` where this step brings it about; `breach` is its first tick that breached."""
+        if breach is not None:
+            self.since = self.since if self.breaches else breach
             self.breaches, self.clear_since = self.breaches + 1, None
             if not self.firing and self.breaches >= rule.for_records:
                 self.firing = True
@@ -89,57 +99,57 @@ class Incident:
     rule: str
     severity: str
     opened: int
+    since: int  # the tick of the first breach that led to it
     ended: int | None = None
     fired: list[tuple[int, Labels]] = field(default_factory=list)
 
 
-def verdicts_by_step(rule: Rule, samples: Samples) -> Iterable[tuple[int, dict[Labels, bool]]]:
-    """The verdict of a step is breach if any of its ticks breached."""
-    steps: dict[int, dict[Labels, bool]] = {}
+def verdicts_by_step(rule: Rule, samples: Samples) -> Iterable[tuple[int, dict[Labels, int | None]]]:
+    """The first tick of a step that breached, None where the step is clear."""
+    steps: dict[int, dict[Labels, int | None]] = {}
     for tick in samples.rows.get(rule.metric, ()):
         step = math.ceil(tick / STEP)
         if step > rule.warmup:
             verdicts = steps.setdefault(step, {})
             for labels, (breach, _) in rule.evaluate(samples, tick).items():
-                verdicts[labels] = verdicts.get(labels, False) or breach
+                verdicts[labels] = verdicts.get(labels) or (tick if breach else None)
     return steps.items()
 
 
-def events(rule: Rule, samples: Samples) -> list[tuple[int, str, Labels]]:
-    """(step, "fired" or "resolved", labels), by step."""
+def events(rule: Rule, samples: Samples) -> list[Event]:
+    """What became of the rule's alerts, by step."""
     alerts: dict[Labels, Alert] = {}
     found = []
     for step, verdicts in verdicts_by_step(rule, samples):
         for labels, breach in verdicts.items():
-            change = alerts.setdefault(labels, Alert()).advance(step, breach, rule)
+            alert = alerts.setdefault(labels, Alert())
+            change = alert.advance(step, breach, rule)
             if change:
-                found.append((step, change, labels))
+                found.append(Event(step, change, alert.since, labels))
     return found
 
 
 def incidents(samples: Samples, rules: Iterable[Rule] = RULES) -> list[Incident]:
     """By the step at which they opened. Rules of one name share their incidents."""
-    named: dict[str, list[tuple[int, str, Labels]]] = {}
+    named: dict[str, list[Event]] = {}
     severity = {}
     for rule in rules:
         severity[rule.name] = rule.severity
-        for step, change, labels in events(rule, samples):
-            identity = (*labels, ("__name__", rule.metric)) if "NonFinite" in rule.name else labels
-            named.setdefault(rule.name, []).append((step, change, identity))
+        named.setdefault(rule.name, []).extend(events(rule, samples))
     found: list[Incident] = []
     for name, changes in named.items():
-        found += group_changes(name, severity[name], sorted(changes))
+        found += group_events(name, severity[name], sorted(changes))
     return sorted(found, key=lambda incident: (incident.opened, incident.rule))
 
 
-def group_changes(name: str, severity: str, changes: list[tuple[int, str, Labels]]) -> list[Incident]:
+def group_events(name: str, severity: str, changes: list[Event]) -> list[Incident]:
     """An incident lasts from the first alert's firing until none fires any more at the end of a step."""
     found: list[Incident] = []
     firing: set[Labels] = set()
-    for step, change, labels in changes:
+    for step, change, since, labels in changes:
         if change == "fired":
             if not firing and not (found and found[-1].ended == step):
-                found.append(Incident(name, severity, step))
+                found.append(Incident(name, severity, step, since))
             found[-1].ended = None
             found[-1].fired.append((step, labels))
             firing.add(labels)

@@ -129,10 +129,15 @@ def keep_known(verdicts: Mapping[Labels, tuple[bool | None, float | None]]) -> V
     }
 
 
+def named(metric: str, labels: Labels) -> Labels:
+    """As the samples of a selector are called; a function drops the name."""
+    return tuple(sorted((*labels, ("__name__", metric))))
+
+
 def nonfinite(metric: str) -> Callable[[Samples, int], Verdicts]:
     def evaluate(samples: Samples, tick: int) -> Verdicts:
         row = samples.row(metric, tick)
-        return {labels: (not math.isfinite(value), value) for labels, value in row.items()}
+        return {named(metric, labels): (not math.isfinite(value), value) for labels, value in row.items()}
 
     return evaluate
 
@@ -140,7 +145,8 @@ def nonfinite(metric: str) -> Callable[[Samples, int], Verdicts]:
 def above(metric: str, bound: float) -> Callable[[Samples, int], Verdicts]:
     def evaluate(samples: Samples, tick: int) -> Verdicts:
         row = samples.row(metric, tick)
-        return {labels: (value > bound, value) for labels, value in row.items() if not math.isnan(value)}
+        known = {labels: value for labels, value in row.items() if not math.isnan(value)}
+        return {named(metric, labels): (value > bound, value) for labels, value in known.items()}
 
     return evaluate
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from naive import incidents, messages
+from naive import Incident, incidents, messages
 from naive_rules import STEP, Samples
 
 pytestmark = pytest.mark.long
@@ -76,7 +76,5 @@ def test_messages_of_three_groups() -> None:
     ]
 
 
-def incident(rule: str, severity: str, opened: int, ended: int):
-    from naive import Incident
-
-    return Incident(rule, severity, opened, ended, [(opened, ())])
+def incident(rule: str, severity: str, opened: int, ended: int) -> Incident:
+    return Incident(rule, severity, opened, opened * STEP, ended, [(opened, ())])
