@@ -1,4 +1,4 @@
-"""What a recorded run says when its samples go through the engine once more."""
+"""What a recorded run or a log says when its samples go through the engine once more."""
 
 from __future__ import annotations
 
@@ -6,29 +6,45 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from healthwatch import resources
 from healthwatch.diagnostics import Diagnostic, Invalid, errors
 from healthwatch.engine import Engine, Outcome
+from healthwatch.readers import Options, open_log
 from healthwatch.recording import Run, write_rules
 from healthwatch.rulefile import Rule, load_rules
+from healthwatch.rulefile.load import BUILTIN
+from healthwatch.stream import Frame, SeriesTable
 
 Overrides = Mapping[str, Mapping[str, Any]]
+Params = Mapping[str, Mapping[str, float]]
+
+SQLITE = b"SQLite format 3\0"
+
+
+class Source(Protocol):
+    """What frames come from; their series are those of its table."""
+
+    @property
+    def table(self) -> SeriesTable: ...
+
+    def frames(self) -> Iterator[Frame]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A run and the rules that judge it."""
+    """Frames and the rules that judge them."""
 
-    run: Run
+    source: Source
     rules: tuple[Rule, ...]
     no_data_after: int = 200
 
     def outcomes(self) -> Iterator[Outcome]:
-        """One outcome a frame, in the order of the recording; a step that comes again goes back first (R12)."""
-        engine = Engine(self.rules, self.run.table, no_data_after=self.no_data_after)
+        """One outcome a frame, in the order of the source; a step that comes again goes back first (R12)."""
+        engine = Engine(self.rules, self.source.table, no_data_after=self.no_data_after)
         last = 0
-        for frame in self.run.frames():
+        for frame in self.source.frames():
             rewound = engine.rewind(frame.step) if frame.step <= last else ()
             last = frame.step
             outcome = engine.step(frame)
@@ -36,18 +52,30 @@ class Replay:
 
 
 def load_replay(
-    path: Path | str, sources: Sequence[str] = (), params: Mapping[str, Mapping[str, float]] | None = None
+    path: Path | str,
+    sources: Sequence[str] = (),
+    params: Params | None = None,
+    *,
+    log_format: str | None = None,
+    options: Options = Options(),
 ) -> Replay:
-    """A replay of a run file, or of the run of the lowest rank in a folder.
+    """A replay of a run file, of the run of the lowest rank in a folder, or of a log.
 
     Args:
-        path: `rank_<r>.sqlite` or the folder that holds it.
-        sources: rule files or `builtin:<pack>`; without any, the rules that the run's last attempt was watched with.
+        path: `rank_<r>.sqlite`, the folder that holds it, or a log in any format that can be read.
+        sources: rule files or `builtin:<pack>`; without any, the rules that the run's last attempt was watched with,
+            or all shipped packs for a log.
         params: values of `params` by rule, on top of the run's own `override`.
+        log_format: the format of a log, where it is not to be recognised.
+        options: what a log does not say itself.
 
     Raises:
-        Invalid: there is no such run, or the rules can't be used; it carries all problems.
+        Invalid: there is no such run or log, or the rules can't be used; it carries all problems.
+        OSError: a log can't be read.
     """
+    if log_format is not None or _is_log(Path(path)):
+        log = open_log(path, log_format, options)
+        return Replay(log, _load(sources or _packs(), _with_params({}, params or {})))
     run = Run.open(path)
     meta = run.meta
     overrides = _with_params(meta.get("override", {}), params or {})
@@ -56,13 +84,31 @@ def load_replay(
         if not sources and not recorded:
             message = f"{run.path.as_posix()} holds no rules; name some with --rules"
             raise Invalid([Diagnostic("HW303", "error", message)])
-        loaded = load_rules([*sources, *recorded], overrides)
+        rules = _load([*sources, *recorded], overrides)
+    return Replay(run, rules, meta.get("no_data_after", 200))
+
+
+def _is_log(path: Path) -> bool:
+    """A file that is no run file; what is not there is for the run to refuse."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(len(SQLITE))
+    return head != SQLITE and path.suffix != ".sqlite"
+
+
+def _packs() -> list[str]:
+    return [f"{BUILTIN}{pack}" for pack in resources.packs()]
+
+
+def _load(sources: Sequence[str | Path], overrides: Overrides) -> tuple[Rule, ...]:
+    loaded = load_rules(sources, overrides)
     if errors(loaded.diagnostics):
         raise Invalid(loaded.diagnostics)
-    return Replay(run, loaded.rules, meta.get("no_data_after", 200))
+    return loaded.rules
 
 
-def _with_params(overrides: Overrides, params: Mapping[str, Mapping[str, float]]) -> Overrides:
+def _with_params(overrides: Overrides, params: Params) -> Overrides:
     merged = {name: dict(override) for name, override in overrides.items()}
     for name, values in params.items():
         override = merged.setdefault(name, {})

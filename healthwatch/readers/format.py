@@ -1,0 +1,114 @@
+"""What a log format is, which ones are installed, and which one a log is written in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Protocol
+
+from healthwatch.diagnostics import Diagnostic, Invalid, suggest
+from healthwatch.stream import Frame, SeriesTable
+
+GROUP = "healthwatch.readers"
+HEAD = 1 << 20  # characters by which a format is recognised
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a log may not say itself: `top_k`, the experts that a router sends each token to."""
+
+    top_k: int | None = None
+
+
+@dataclass(slots=True)
+class Passed:
+    """What was passed over: lines that begin a record but can't be read, and samples of steps closed before."""
+
+    unreadable: int = 0
+    first: int = 0  # number of the first such line
+    late: int = 0
+
+    def unread(self, line: int) -> None:
+        self.unreadable += 1
+        self.first = self.first or line
+
+
+class Reader(Protocol):
+    """One log being read: lines in, frames out as soon as their step is over."""
+
+    passed: Passed
+
+    def feed(self, line: str) -> Sequence[Frame]:
+        """Take in the next line, with or without its end; frames that it completes, closed."""
+        ...
+
+    def finish(self) -> Sequence[Frame]:
+        """There are no more lines: the frame of the last step."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A log format, registered as an entry point of the group `healthwatch.readers`.
+
+    `recognises` is asked with the beginning of a log, `open` makes a reader that registers its series in a table.
+    """
+
+    name: str
+    help: str
+    recognises: Callable[[str], bool]
+    open: Callable[[SeriesTable, Options], Reader]
+
+
+@cache
+def formats() -> Mapping[str, Format]:
+    """Every installed format by name."""
+    found: list[Format] = [entry.load() for entry in entry_points(group=GROUP)]
+    return {each.name: each for each in sorted(found, key=lambda each: each.name)}
+
+
+@dataclass(slots=True)
+class Log:
+    """A log as a source of frames; `passed` is complete once they have all been taken."""
+
+    path: Path
+    format: Format
+    options: Options = Options()
+    table: SeriesTable = field(default_factory=SeriesTable)
+    passed: Passed = field(default_factory=Passed)
+
+    def frames(self) -> Iterator[Frame]:
+        """Every step in the order of the log, closed."""
+        reader = self.format.open(self.table, self.options)
+        self.passed = reader.passed
+        with self.path.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                yield from reader.feed(line)
+        yield from reader.finish()
+
+
+def open_log(path: Path | str, name: str | None = None, options: Options = Options()) -> Log:
+    """A log in the format called `name`, or in the one that recognises it.
+
+    Raises:
+        Invalid: there is no such format, or none recognises the log.
+        OSError: the log can't be read.
+    """
+    path = Path(path)
+    if name is not None:
+        if name not in formats():
+            raise _refused(f'no log format is called "{name}"', suggest(name, formats(), "installed formats"))
+        return Log(path, formats()[name], options)
+    with path.open(encoding="utf-8", errors="replace") as file:
+        head = file.read(HEAD)
+    for each in formats().values():
+        if each.recognises(head):
+            return Log(path, each, options)
+    raise _refused(f"{path.as_posix()} is in no log format that is known", f"known are: {', '.join(formats())}")
+
+
+def _refused(message: str, help_: str) -> Invalid:
+    return Invalid([Diagnostic("HW305", "error", message, help=help_)])
