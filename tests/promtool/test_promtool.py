@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import promtool
 import pytest
 import yaml
 from dialects import LOOKBACK, Case, our_rules, with_units
+from known_cases import APART, OURS, SAME
 from promtool import ALERT_SEEDS, EXPRESSION_SEEDS, PROMTOOL, alert_name, alert_timelines, golden
 from random_cases import alert_case, expression_case
 
@@ -42,7 +44,8 @@ def labels_of(name: str) -> dict[str, str]:
     return {key: value.strip('"') for key, _, value in (pair.partition("=") for pair in inner.split(", ") if pair)}
 
 
-def our_timelines(case: Case, folder: Path) -> dict[str, str]:
+def our_timelines(case: Case, folder: Path, *, names: bool = False) -> dict[str, str]:
+    """A character a step for every alert that ever was; `names` keeps the metric's name among its labels."""
     rule_file = folder / "rules.yaml"
     rule_file.write_text(yaml.safe_dump(our_rules(case)), encoding="utf-8")
     loaded = load_rules([rule_file])
@@ -59,7 +62,7 @@ def our_timelines(case: Case, folder: Path) -> dict[str, str]:
         outcome = engine.step(frame)
         assert not outcome.problems
         for transition in outcome.transitions:
-            labels = {key: value for key, value in transition.labels if key != METRIC_NAME}
+            labels = {key: value for key, value in transition.labels if names or key != METRIC_NAME}
             timeline = timelines.setdefault(alert_name(transition.rule, labels), ["."] * case.steps)
             timeline[step - 1 :] = LETTERS[transition.after] * (case.steps - step + 1)
     return {name: "".join(timeline) for name, timeline in sorted(timelines.items())}
@@ -73,6 +76,18 @@ def test_alerts_go_through_the_states_of_prometheus(seed: int, tmp_path: Path) -
     assert any("f" in timeline for timeline in expected.values())
 
 
+@pytest.mark.parametrize("case", SAME, ids=lambda case: case.name)
+def test_the_rules_of_an_alerts_life(case: Case, tmp_path: Path) -> None:
+    assert our_timelines(case, tmp_path) == golden("known")[case.name]
+
+
+@pytest.mark.parametrize("case", APART, ids=lambda case: case.name)
+def test_where_we_part_from_prometheus_on_purpose(case: Case, tmp_path: Path) -> None:
+    ours = our_timelines(case, tmp_path, names=True)
+    assert ours == OURS[case.name]
+    assert ours != golden("known")[case.name]
+
+
 def history_of(case: Case) -> History:
     history = History(SeriesTable())
     for series, values in registered(case, history.table):
@@ -81,7 +96,10 @@ def history_of(case: Case) -> History:
     return history
 
 
-def our_values(history: History, expr: str, step: int) -> dict[str, float] | str:
+Values = dict[str, float] | str
+
+
+def our_values(history: History, expr: str, step: int) -> Values:
     expression = parse(expr).expression
     assert expression is not None
     try:
@@ -103,14 +121,16 @@ def test_expressions_have_the_values_of_prometheus(seed: int) -> None:
     history = history_of(case)
     for expr, results in golden("expressions")[case.name].items():
         for step, expected in results.items():
-            found = our_values(history, expr, int(step))
-            if expected == "error":
-                assert found == "error", (expr, step)
-                continue
-            assert isinstance(found, dict), (expr, step)
-            assert found.keys() == expected.keys(), (expr, step)
-            for labels, value in found.items():
-                assert value == pytest.approx(float(expected[labels]), rel=1e-9, nan_ok=True), (expr, step, labels)
+            assert_same(our_values(history, expr, int(step)), expected)
+
+
+def assert_same(found: Values, expected: Mapping[str, str] | str) -> None:
+    if isinstance(found, str) or isinstance(expected, str):
+        assert found == expected
+        return
+    assert found == {
+        labels: pytest.approx(float(value), rel=1e-9, abs=1e-12, nan_ok=True) for labels, value in expected.items()
+    }
 
 
 def test_the_dialects() -> None:
@@ -129,7 +149,12 @@ if PROMTOOL.exists():  # without `make tools` the golden results alone must do
 
     def test_the_golden_values_are_those_of_the_tool() -> None:
         case = expression_case(EXPRESSION_SEEDS[0])
-        assert promtool.values(case) == golden("expressions")[case.name]
+        for expr, results in promtool.values(case).items():
+            for step, found in results.items():
+                assert_same(
+                    found if isinstance(found, str) else {labels: float(value) for labels, value in found.items()},
+                    golden("expressions")[case.name][expr][step],
+                )
 
     @pytest.mark.parametrize("seed", range(100, 103))
     def test_more_rules_against_the_tool(seed: int, tmp_path: Path) -> None:
