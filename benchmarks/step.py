@@ -11,10 +11,11 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import yaml
@@ -26,6 +27,8 @@ from healthwatch.session import Session
 PACKS = ("loss", "gradients", "moe", "attention")
 THINKING = 0.005  # seconds of training between two steps
 TARGET = 50.0  # ms
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -40,10 +43,27 @@ class Stopwatch:
         yield
         self.taken.setdefault(name, []).append((time.perf_counter() - began) * 1000)
 
+    def wrap(self, name: str, call: Callable[..., T]) -> Callable[..., T]:
+        def timed(*args: Any) -> T:
+            with self(name):
+                return call(*args)
+
+        return timed
+
     def rows(self) -> Iterator[str]:
         for name, taken in self.taken.items():
             median, p99, longest = np.percentile(taken, (50, 99, 100))
             yield f"{name:<12} {len(taken):>6} {median:>9.3f} {p99:>9.3f} {longest:>9.3f}"
+
+
+def split(hw: Session, timed: Stopwatch) -> None:
+    """Time the two large parts of a step as well."""
+    assert hw._pipeline is not None
+    for part, name, owner in (
+        ("- engine", "step", hw._pipeline.engine),
+        ("- recording", "commit", hw._pipeline.recording),
+    ):
+        setattr(owner, name, timed.wrap(part, getattr(owner, name)))
 
 
 def loop(hw: Session, parameters: int, steps: int, timed: Stopwatch) -> None:
@@ -88,6 +108,7 @@ def measure(parameters: int, steps: int) -> float:
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as hole:
         config = write_config(Path(folder), f"json://127.0.0.1:{hole.getsockname()[1]}/")
         hw = healthwatch.load(config).attach()
+        split(hw, timed)
         loop(hw, parameters, steps, timed)
         began = time.perf_counter()
         hw.close()
