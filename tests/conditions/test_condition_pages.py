@@ -14,7 +14,7 @@ from healthwatch.rulefile.conditions.builtin import CONDITIONS
 from healthwatch.rulefile.conditions.generate import SHIPPED, pages
 from healthwatch.stream.catalogue import catalogue
 
-PAGES = Path(__file__).resolve().parents[2] / "docs" / "conditions"
+PAGES = Path(__file__).resolve().parents[2] / "docs"
 KNOWN = SHIPPED
 AGAIN = "run `python -m healthwatch.rulefile.conditions.generate`"
 
@@ -30,8 +30,11 @@ def test_page_is_current(name: str) -> None:
     assert (PAGES / name).read_text(encoding="utf-8") == pages()[name], AGAIN
 
 
-def test_there_are_no_other_pages() -> None:
-    assert {file.name for file in PAGES.iterdir()} == set(pages())
+@pytest.mark.parametrize("folder", ["conditions", "diagnostics"])
+def test_there_are_no_other_pages(folder: str) -> None:
+    assert {f"{folder}/{file.name}" for file in (PAGES / folder).iterdir()} == {
+        name for name in pages() if name.startswith(f"{folder}/")
+    }
 
 
 def test_rules_schema_is_current() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ FLAT = [1.0 + 0.01 * (step % 7) for step in range(100)]  # never twice the same,
 
 
 class TestNonfinite:
-    WHEN = {"nonfinite": {"metric": "norm"}}
+    WHEN: ClassVar = {"nonfinite": {"metric": "norm"}}
 
     def test_fires_on_each_kind(self):
         seen = breaching(self.WHEN, {"norm{param=a}": [1, NAN, 1, INF, -INF], "norm{param=b}": [1, 1, 1, 1, 1]})
@@ -72,7 +73,7 @@ class TestThreshold:
 
 
 class TestSpikeRatio:
-    WHEN = {"spike_ratio": {"metric": "norm"}}
+    WHEN: ClassVar = {"spike_ratio": {"metric": "norm"}}
 
     def test_fires_and_tells_the_ratio(self):
         assert run(self.WHEN, {"norm{param=a}": [2.0] * 20 + [20.0]})[21].breaches == {"a": 10.0}
@@ -102,7 +103,7 @@ class TestSpikeRatio:
 
 
 class TestDrop:
-    WHEN = {"drop": {"metric": "speed"}}
+    WHEN: ClassVar = {"drop": {"metric": "speed"}}
 
     def test_fires_on_ten_percent_less(self):
         assert list(breaching(self.WHEN, {"speed": [*FLAT[:30], 0.8]})) == [31]
@@ -112,7 +113,7 @@ class TestDrop:
 
 
 class TestZscore:
-    WHEN = {"zscore": {"metric": "loss"}}
+    WHEN: ClassVar = {"zscore": {"metric": "loss"}}
 
     def test_fires_upwards_alone_by_default(self):
         assert list(breaching(self.WHEN, {"loss": [*FLAT[:40], 2.0, 0.1]})) == [41]
@@ -135,7 +136,7 @@ class TestZscore:
 
 
 class TestGrowth:
-    WHEN = {"growth": {"metric": "loss", "window": 100}}
+    WHEN: ClassVar = {"growth": {"metric": "loss", "window": 100}}
 
     def test_fires_on_steady_growth(self):
         creeping = [1.01**step for step in range(120)]
@@ -157,7 +158,7 @@ class TestGrowth:
 
 
 class TestPlateau:
-    WHEN = {"plateau": {"metric": "loss", "window": 20}}
+    WHEN: ClassVar = {"plateau": {"metric": "loss", "window": 20}}
 
     def test_fires_when_nothing_is_gained(self):
         falling_then_flat = [10 - 0.2 * step for step in range(30)] + [4.2] * 40
@@ -195,7 +196,7 @@ class TestTrend:
 
 
 class TestConstant:
-    WHEN = {"constant": {"metric": "loss", "window": 20}}
+    WHEN: ClassVar = {"constant": {"metric": "loss", "window": 20}}
 
     def test_fires_after_half_a_window(self):
         assert min(breaching(self.WHEN, {"loss": [0.0] * 30})) == 11
@@ -216,7 +217,7 @@ def experts(rows, layer="0"):
 
 
 class TestSaturation:
-    WHEN = {"saturation": {"metric": "tokens", "over": ["expert"]}}
+    WHEN: ClassVar = {"saturation": {"metric": "tokens", "over": ["expert"]}}
 
     def test_fires_on_one_layer(self):
         series = experts([[90, 4, 3, 3]]) | experts([[40, 20, 20, 20]], layer="1")
@@ -262,7 +263,7 @@ class TestImbalance:
 
 
 class TestDead:
-    WHEN = {"dead": {"metric": "tokens", "over": ["expert"], "window": 10}}
+    WHEN: ClassVar = {"dead": {"metric": "tokens", "over": ["expert"], "window": 10}}
 
     def test_fires_after_half_a_window_of_nothing(self):
         assert min(breaching(self.WHEN, experts([[5, 5, 0]] * 20))) == 6
@@ -294,7 +295,7 @@ def ranks(*values, name="step_time"):
 
 
 class TestOutlier:
-    WHEN = {"outlier": {"metric": "step_time"}}
+    WHEN: ClassVar = {"outlier": {"metric": "step_time"}}
 
     def test_fires_on_the_odd_one(self):
         assert breaching(self.WHEN, ranks(1.0, 1.01, 0.99, 1.02, 2.0)) == {1: ["4"]}
@@ -334,7 +335,7 @@ class TestOutlier:
 
 
 class TestMissing:
-    WHEN = {"missing": {"metric": "loss", "window": 10, "known": 30}}
+    WHEN: ClassVar = {"missing": {"metric": "loss", "window": 10, "known": 30}}
 
     def test_fires_while_it_is_remembered(self):
         seen = breaching(self.WHEN, {"loss": [1.0] * 5, "speed": [1.0] * 60})
@@ -350,8 +351,8 @@ class TestMissing:
 
 
 class TestCombined:
-    SPIKE = {"spike_ratio": {"metric": "loss", "above": 3}}
-    ODD = {"zscore": {"metric": "loss"}}
+    SPIKE: ClassVar = {"spike_ratio": {"metric": "loss", "above": 3}}
+    ODD: ClassVar = {"zscore": {"metric": "loss"}}
 
     def test_all(self):
         series = {"loss": [*FLAT[:40], 2.0, 5.0]}

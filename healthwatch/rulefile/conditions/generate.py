@@ -1,4 +1,4 @@
-"""What is made from the catalogue and lies in the repository: pages, and the `when` part of the rules schema.
+"""What is made from data and lies in the repository: pages of conditions and codes, `when` in the rules schema.
 
 `python -m healthwatch.rulefile.conditions.generate` writes it anew.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from healthwatch import resources
+from healthwatch.rulefile.codes import codes
 from healthwatch.rulefile.conditions.builtin import CONDITIONS
 from healthwatch.rulefile.conditions.page import index, page
 from healthwatch.rulefile.conditions.schema import Schema, when_schema
@@ -28,8 +29,10 @@ def rules_schema(conditions: Mapping[str, Condition] | None = None) -> Schema:
 
 
 def pages() -> Mapping[str, str]:
-    """File name and text of every page."""
-    return {"README.md": index(SHIPPED)} | {f"{name}.md": page(each, SHIPPED) for name, each in SHIPPED.items()}
+    """Path below `docs` and text of every page."""
+    conditions = {f"conditions/{name}.md": page(each, SHIPPED) for name, each in SHIPPED.items()}
+    problems = {f"diagnostics/{name}.md": each.page for name, each in codes().items()}
+    return {"conditions/README.md": index(SHIPPED), **conditions, **problems}
 
 
 def dump(node: Any, indent: int = 0, before: int = 0) -> str:
@@ -48,10 +51,10 @@ def dump(node: Any, indent: int = 0, before: int = 0) -> str:
 
 def write(root: Path) -> None:
     """Write everything into a source tree."""
-    folder = root / "docs" / "conditions"
-    folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
-        (folder / name).write_text(text, encoding="utf-8")
+        file = root / "docs" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
     schema = root / "schemas" / "rules.schema.json"
     schema.write_text(dump(rules_schema(SHIPPED)) + "\n", encoding="utf-8")
 

@@ -1,0 +1,130 @@
+"""`healthwatch explain NAME`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import click
+
+from healthwatch import resources
+from healthwatch.diagnostics import did_you_mean
+from healthwatch.promql.signatures import FUNCTIONS
+from healthwatch.rulefile import Rule, load_rules
+from healthwatch.rulefile.codes import Code, codes
+from healthwatch.rulefile.conditions import brief, registry
+from healthwatch.rulefile.load import BUILTIN
+from healthwatch.stream.catalogue import Metric, catalogue
+
+LISTS = ("conditions", "metrics", "rules", "codes", "functions")
+
+
+@click.command("explain")
+@click.argument("name", metavar="RULE|CONDITION|METRIC|FUNCTION|CODE")
+@click.option(
+    "--rules", "-r", multiple=True, metavar="FILE", help="Where to look for rules; the shipped packs without it."
+)
+def command(name: str, rules: tuple[str, ...]) -> None:
+    """Say what a rule, a condition, a metric, a function or the code of a problem is.
+
+    A rule is shown with everything in force and the PromQL that its conditions stand for. conditions, metrics, rules,
+    functions and codes list all of them. Exit code 2 if there is nothing of that name.
+    """
+    texts = list(explanations(name, rules))
+    if not texts:
+        help_ = did_you_mean(name, Known.of(rules).names()) or f"all of them: healthwatch explain {'|'.join(LISTS)}"
+        click.echo(f'nothing is called "{name}"; {help_}', err=True)
+        sys.exit(2)
+    click.echo("\n\n".join(texts))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Everything that has a name."""
+
+    rules: Mapping[str, Rule]
+
+    @classmethod
+    def of(cls, sources: Iterable[str]) -> Known:
+        packs = [f"{BUILTIN}{pack}" for pack in resources.packs()]
+        return cls({rule.name: rule for rule in load_rules([*sources] or packs).rules})
+
+    def names(self) -> list[str]:
+        return [*LISTS, *self.rules, *registry().conditions, *catalogue(), *FUNCTIONS, *codes()]
+
+
+def explanations(name: str, sources: Iterable[str] = ()) -> Iterable[str]:
+    """Every text on a name: a condition and a function may share one."""
+    known = Known.of(sources)
+    if name in LISTS:
+        yield _LISTS[name](known)
+        return
+    conditions = registry().conditions
+    if name in conditions:
+        yield brief(conditions[name], conditions)
+    if name in known.rules:
+        yield _rule(known.rules[name])
+    if name in catalogue():
+        yield _metric(catalogue()[name])
+    if name in FUNCTIONS:
+        yield f"{name}: a function of PromQL\n\n  {FUNCTIONS[name].text}"
+    if name.upper() in codes():
+        yield _code(codes()[name.upper()])
+
+
+def _rule(rule: Rule) -> str:
+    place = f"{rule.span.file}:{rule.span.line}"
+    lines = [f"{rule.name}: a rule of group {rule.group} ({place})", "", f"  expr: {rule.expression.text}"]
+    lines += [f"  {key}: {value}" for key, value in _in_force(rule).items()]
+    lines += [f"  {key}: {template}" for key, template in rule.annotations.items()]
+    return "\n".join(lines)
+
+
+def _in_force(rule: Rule) -> dict[str, str]:
+    """What differs from the default."""
+    waits = {"for": rule.for_, "keep_firing_for": rule.keep_firing_for}
+    found: dict[str, object] = {
+        "until": rule.until.text if rule.until else None,
+        "detail": rule.detail.text if rule.detail else None,
+        "params": ", ".join(f"{name} = {value}" for name, value in rule.params.items()),
+        **{key: duration for key, duration in waits.items() if duration.steps != 0},
+        "for_records": rule.for_records,
+        "warmup": rule.warmup,
+        "settle": rule.settle,
+        "labels": ", ".join(f"{name} = {value}" for name, value in rule.labels.items()),
+        "inhibited_by": ", ".join(rule.inhibited_by),
+        "escalation": rule.escalation,
+        "mode": rule.mode if rule.mode != "active" else None,
+        "lookback": rule.lookback,
+    }
+    return {key: str(value) for key, value in found.items() if value}
+
+
+def _metric(metric: Metric) -> str:
+    labels = ", ".join(metric.labels) or "none of its own"
+    unit = "" if metric.unit == "1" else f", in {metric.unit}"
+    return (
+        f"{metric.name}: a metric ({metric.kind}, {metric.cadence}{unit})\n\n  {metric.help}\n"
+        f"  labels: {labels}; cp, dp, pp, rank and tp on several devices\n  from: {metric.source}"
+    )
+
+
+def _code(code: Code) -> str:
+    return f"{code.name}: {code.title}\n\n{code.text.rstrip()}"
+
+
+def _listed(rows: Mapping[str, str]) -> str:
+    width = max(map(len, rows), default=0)
+    return "\n".join(f"{name.ljust(width)}  {text}" for name, text in rows.items())
+
+
+_LISTS: Mapping[str, Callable[[Known], str]] = {
+    "conditions": lambda _: _listed({name: each.summary for name, each in registry().conditions.items()}),
+    "metrics": lambda _: _listed({name: each.help for name, each in catalogue().items()}),
+    "rules": lambda known: _listed(
+        {name: str(rule.annotations.get("summary", rule.expression.text)) for name, rule in known.rules.items()}
+    ),
+    "codes": lambda _: _listed({name: each.title for name, each in codes().items()}),
+    "functions": lambda _: _listed({name: each.text for name, each in FUNCTIONS.items()}),
+}
