@@ -88,7 +88,8 @@ def suggest(written: object, known: Iterable[object], what: str) -> str:
 
 
 def render_json(diagnostics: Iterable[Diagnostic]) -> str:
-    return json.dumps([asdict(found) for found in diagnostics], ensure_ascii=False, indent=2)
+    text = json.dumps([asdict(found) for found in diagnostics], ensure_ascii=False, indent=2)
+    return text.encode("utf-8", "replace").decode("utf-8")  # a file's name may hold bytes that are no text
 
 
 def render_text(diagnostics: Iterable[Diagnostic]) -> str:
@@ -98,7 +99,7 @@ def render_text(diagnostics: Iterable[Diagnostic]) -> str:
 
 def _render_one(found: Diagnostic) -> str:
     headline = f"{found.severity}[{found.code}]: {_printable(found.message)}"
-    lines = [headline if found.span is None else f"{_location(found.span)}: {headline}"]
+    lines = [headline if found.span is None else f"{_printable(_location(found.span))}: {headline}"]
     if found.span is not None and found.span.line > 0 and found.source:
         lines += _excerpt(found.span, found.source, found.label)
     if found.help:

@@ -86,7 +86,13 @@ def _check_overrides(ours: Section, config: Config, rules: Loaded) -> None:
 
 
 def _check_ladders(ours: Section, config: Config, rules: Loaded) -> None:
-    """A rule that names a ladder needs it."""
+    """A rule that names a ladder needs it; one whose severity has none is recorded and tells nobody."""
+    silent = {rule.severity for rule in rules.rules if rule.escalation is None} - {*config.escalation, "info"}
+    for severity in sorted(silent):
+        message = f'there is no ladder "{severity}": rules of this severity are recorded and tell nobody'
+        ours.report(
+            "HW035", message, "escalation", at_key=True, severity="info", help=f"add {severity}: [{{log: {severity}}}]"
+        )
     for rule in rules.rules:
         if rule.escalation is None or rule.escalation in config.escalation:
             continue

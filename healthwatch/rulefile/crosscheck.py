@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 from healthwatch.diagnostics import Diagnostic, Severity, suggest
 from healthwatch.promql import ast
+from healthwatch.rulefile import template
 from healthwatch.rulefile.draft import Draft
+from healthwatch.rulefile.resultlabels import result_labels
+from healthwatch.stream.catalogue import Metric
 from healthwatch.yamlfile import Document
 
 _LIKELY_TYPO = 0.8  # difflib's ratio from which an unknown metric is taken for a misspelt one
@@ -76,6 +79,19 @@ def _cycle_through(name: str, above: Mapping[str, Sequence[str]]) -> list[str]:
                 seen.add(inhibitor)
                 ways.append([*way, inhibitor])
     return []
+
+
+def references(draft: Draft, known: Mapping[str, Metric]) -> None:
+    """Labels that an annotation names and the result can never carry."""
+    if "expr" not in draft.expressions:
+        return
+    carried = result_labels(draft.expressions["expr"].tree, known)
+    for key, text in draft.data.get("annotations", {}).items() if carried is not None else ():
+        for name, start, end in template.references(str(text)):
+            if carried is not None and name not in carried:
+                mend = suggest(name, carried - {"__name__"}, "it can carry") or "it carries no labels"
+                message = f'the result of expr never carries the label "{name}"'
+                draft.report_text("HW025", message, ("annotations", key), (start, end), mend, "warning")
 
 
 def metrics(draft: Draft, known: Set[str]) -> None:

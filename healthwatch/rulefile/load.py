@@ -51,7 +51,9 @@ def load_rules(sources: Sequence[str | Path], overrides: Overrides | None = None
         for name, metric in _declared(document).items()
     }
     known = {**catalogue(), **{name: _metric(name, each) for name, each in declared.items()}}
-    rules = [rule for draft in drafts if (rule := _finish(draft, known)) is not None]
+    unlabelled = {name for name, each in declared.items() if "labels" not in each}
+    described = {name: metric for name, metric in known.items() if name not in unlabelled}
+    rules = [rule for draft in drafts if (rule := _finish(draft, known, described)) is not None]
     for draft in drafts:
         diagnostics += draft.diagnostics
     parameters = {draft.name: tuple(draft.data.get("params", {})) for draft in drafts if draft.name}
@@ -82,9 +84,11 @@ def files_of(path: Path) -> list[Path]:
     return sorted(file for file in files if not file.stem.endswith(".test"))
 
 
-def _finish(draft: Draft, known: Mapping[str, Metric]) -> Rule | None:
+def _finish(draft: Draft, known: Mapping[str, Metric], described: Mapping[str, Metric]) -> Rule | None:
+    """`described` are the metrics whose labels are known."""
     rule = build(draft, known)
     crosscheck.metrics(draft, known.keys())
+    crosscheck.references(draft, described)
     return None if errors(draft.diagnostics) or not draft.enabled else rule
 
 

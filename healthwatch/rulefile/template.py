@@ -7,7 +7,7 @@ Anything else is a problem at its place; a compiled template never raises.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,6 +22,7 @@ _NUMBER_FUNCTIONS: dict[str, Callable[[float], str]] = {
 }
 _FUNCTIONS = (*_NUMBER_FUNCTIONS, "printf")
 _ACTION = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_LABEL = re.compile(r"\$labels\.([A-Za-z_][A-Za-z0-9_]*)")
 _REFERENCE = r"\$labels\.[A-Za-z_][A-Za-z0-9_]*|\$value"
 _BODY = re.compile(
     rf"""\s*(?:
@@ -76,6 +77,13 @@ def compile_template(text: str) -> tuple[Template, tuple[TemplateProblem, ...]]:
         position = action.end()
     pieces.append(text[position:])
     return Template(text, tuple(piece for piece in pieces if piece)), (*problems, *_unclosed(text, position))
+
+
+def references(text: str) -> Iterator[tuple[str, int, int]]:
+    """Every label that a template names, and where."""
+    for action in _ACTION.finditer(text):
+        for found in _LABEL.finditer(action[1]):
+            yield found[1], action.start(1) + found.start(), action.start(1) + found.end()
 
 
 def _unclosed(text: str, position: int) -> list[TemplateProblem]:

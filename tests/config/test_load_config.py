@@ -313,6 +313,14 @@ def test_rules_are_loaded_with_their_overrides(check: LoadAll) -> None:
     assert (rule.params, rule.severity) == ({"k": 3}, "critical")
 
 
+def test_a_severity_without_a_ladder_is_told(check: LoadAll) -> None:
+    checked = check("healthwatch: {rules: [own.yaml], escalation: {critical: [{log: error}]}}")
+    assert checked.config is not None
+    (found,) = checked.diagnostics
+    assert (found.code, found.severity) == ("HW035", "info")
+    assert found.message == 'there is no ladder "warning": rules of this severity are recorded and tell nobody'
+
+
 def test_a_problem_of_a_rule_refuses_the_config(check: LoadAll, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(RULE.replace("loss > $k", "loss >"), encoding="utf-8")
     checked = check("healthwatch: {rules: [bad.yaml]}")

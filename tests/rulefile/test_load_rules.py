@@ -164,6 +164,8 @@ MISTAKES = {
     "inhibits itself": (rule("inhibited_by: [A]"), "HW015", (7, 24, 25), "inhibition goes in a circle: A -> A", ""),
     "template": (rule('annotations: {s: "损失 {{ $values }}"}'), "HW016", (7, 33, 40), "$values is not known in a template", "$value"),
     "label template": (rule().replace("severity: warning", "severity: warning, t: '{{ $value }}'"), "HW016", (6, 40, 54), "a label can't hold a template", "annotations"),
+    "label lost": (rule('annotations: {s: "{{ $labels.expert }}"}', expr="max without (expert) (tokens_per_expert) > 3"), "HW025", (7, 30, 44), 'the result of expr never carries the label "expert"', "block"),
+    "label misspelt": (rule('annotations: {s: "{{ $labels.pram }}"}', expr="micro_norm > 3"), "HW025", (7, 30, 42), 'the result of expr never carries the label "pram"', '"param"'),
     "unused param": (rule("params: {k: 1}"), "HW019", (7, 18, 19), 'no expression uses the parameter "k"', "$k"),
     "no severity": (HEAD + "      - alert: A\n        expr: loss > 1\n", "HW020", (4, 16, 17), "this rule has no severity", "critical"),
     "severity misspelt": (rule(severity="critcal"), "HW020", (6, 28, 35), 'no severity is called "critcal"', '"critical"'),

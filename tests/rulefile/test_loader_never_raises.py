@@ -50,6 +50,7 @@ healthwatch:
   override: {AttentionLogitHigh: {params: {limit: 50}, enabled: true}}
   escalation:
     critical: [{log: error}, {profile: {steps: 3}}, {notify: oncall, repeat: 500, after: 10m}]
+    warning: [{log: warning}]
   capture: {max_captures: 3, min_free_disk: 5GiB, ranks: [culprit, 0], reference_at: 20}
   late_after: 30s
   budget: 2%
