@@ -82,7 +82,7 @@ class Bench:
             self.profiler,
             settings,
             folder / "captures" / "rank_0",
-            {"run": "bench", "rank": 0, "config": "abc"},
+            {"run": "bench", "rank": 0, "config_digest": "abc"},
             ProfilerSection(),
             lambda part, message: self.told.append((part, message)),
             free=lambda _: self.free,
@@ -151,7 +151,7 @@ def test_the_next_three_steps_are_recorded_and_the_trace_is_checked(bench: Bench
     manifest = bench.manifest("Spike@100")
     assert manifest["check"]["operators"] == [1, 1, 1]
     assert manifest["steps"] == {"first": 101, "last": 103, "recorded": 3}
-    assert manifest["config"] == "abc"
+    assert manifest["config_digest"] == "abc"
     assert manifest["incident"]["labels"] == {"layer": "1", "param": "w"}
     assert manifest["incident"]["value"] == "+Inf"
     assert manifest["size"] > 0

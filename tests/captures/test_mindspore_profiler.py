@@ -76,7 +76,7 @@ def captures(tmp_path: Path, told: list[tuple[str, str]]) -> Captures:
         profiler,
         CaptureSettings(max_captures=9, cooldown=0, min_free_disk=0),
         tmp_path / "captures" / "rank_0",
-        {"run": "test", "rank": 0, "config": "0"},
+        {"run": "test", "rank": 0, "config_digest": "0"},
         ProfilerSection(with_stack=False),
         lambda part, message: told.append((part, message)),
     )

@@ -302,6 +302,23 @@ def test_another_number_of_gradients_raises_and_the_rest_is_kept() -> None:
     assert ("micro_norm", 0) not in samples
 
 
+def test_a_step_that_is_handed_nonsense_keeps_the_rest_and_the_next_one_is_whole() -> None:
+    loop = Loop()
+    loss, grads = loop.gradients()
+    loop.integration.micro_step(loss, grads)
+    with pytest.raises(ValueError, match="a loss is one number, this one has 2"):
+        loop.integration.step(np.array([1.0, 2.0]), grads=grads[:-1])
+    samples = loop.flush()
+    assert ("loss", None) not in samples
+    assert ("grad_norm", None) not in samples
+    np.testing.assert_allclose(samples["micro_norm", 0], plain_norms(grads), rtol=1e-6)
+    loop.integration.micro_step(loss, grads)
+    loop.integration.step(loss, grads=grads)
+    samples = loop.flush()
+    assert ("micro_norm", 1) not in samples
+    np.testing.assert_allclose(samples["grad_norm", None], total(grads), rtol=1e-6)
+
+
 def test_an_error_in_the_hook_does_not_reach_the_optimizer() -> None:
     loop = Loop()
     _, grads = loop.gradients()

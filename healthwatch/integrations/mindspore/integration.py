@@ -88,26 +88,33 @@ class MindSpore:
         else was given has been taken by then.
         """
         batch = self._take()
-        if loss is not None:
-            batch.loss = self._reader.copies([loss])
+        batch.loss = self._loss(loss)
         if grads is not None:
             batch.squares = self._squares(grads)
             batch.accumulated = self._accumulated(grads, accumulated, batch.squares)
 
     def step(self, loss: Any, grads: Sequence[Any] | None = None) -> None:
-        """The step is over: `grads` is the gradient of the update, in place of what the optimizer's hook saw."""
-        own = None if loss is None else self._reader.copies([loss])
-        self._loop_hands_gradient = grads is not None
-        handed = self._squares(grads) if grads is not None else self._handed
-        if not self._micro_batches:
-            self._take()
-        if len(self._micro_batches) == 1 and self._micro_batches[0].squares is None:
-            only = self._micro_batches[0]  # the gradient of the update is that of the only micro-batch
-            only.squares = only.accumulated = handed
-        rate = self._rate if self._rate is not None else self._read_rate()
-        self._reader.fetch()
-        self._feed(own, handed, rate)
-        self._begin_step()
+        """The step is over: `grads` is the gradient of the update, in place of what the optimizer's hook saw.
+
+        Raises ValueError as `micro_step` does, once everything else has gone to the monitors.
+        """
+        problems: list[ValueError] = []
+        try:
+            own = self._collect(problems, self._loss, loss)
+            self._loop_hands_gradient = grads is not None
+            handed = self._handed if grads is None else self._collect(problems, self._squares, grads)
+            if not self._micro_batches:
+                self._take()
+            if len(self._micro_batches) == 1 and self._micro_batches[0].squares is None:
+                only = self._micro_batches[0]  # the gradient of the update is that of the only micro-batch
+                only.squares = only.accumulated = handed
+            rate = self._rate if self._rate is not None else self._read_rate()
+            self._reader.fetch()
+            self._feed(own, handed, rate)
+        finally:
+            self._begin_step()
+        if problems:
+            raise problems[0]
 
     def detach(self) -> None:
         """Take the hook away; safe to call more than once."""
@@ -139,6 +146,23 @@ class MindSpore:
     def _read_rate(self) -> Reading | None:
         rate = learning_rate(self._optimizer)
         return None if rate is None else self._reader.copies([rate])
+
+    def _loss(self, loss: Any) -> Reading | None:
+        if loss is None:
+            return None
+        reading = self._reader.copies([loss])
+        if reading.sizes != (1,):
+            raise ValueError(f"a loss is one number, this one has {reading.sizes[0]}")
+        return reading
+
+    @staticmethod
+    def _collect(problems: list[ValueError], read: Callable[[Any], Reading | None], value: Any) -> Reading | None:
+        """What `read` makes of a value, or None and one problem more."""
+        try:
+            return read(value)
+        except ValueError as error:
+            problems.append(error)
+            return None
 
     def _squares(self, grads: Sequence[Any]) -> Reading:
         wanted = len(self._train_state.parameters)
