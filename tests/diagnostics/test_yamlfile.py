@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from healthwatch import yamlfile
 from healthwatch.diagnostics import Diagnostic
-from healthwatch.yamlfile import Document, number_hint
+from healthwatch.yamlfile import Document, number_hint, reader
 from healthwatch.yamlfile.scalars import offsets
 
 
@@ -227,3 +227,11 @@ def test_text_of_yaml_signs_never_raises(text: str) -> None:
         assert 1 <= found.span.line <= len(document.text.lines)
         assert 1 <= found.span.column <= len(document.text.line(found.span.line)) + 1
         assert found.span.end_column > found.span.column
+
+
+@pytest.mark.parametrize("name", [name for name in BROKEN if name != "deep nesting"])
+def test_without_libyaml_the_same_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_LOADER", yaml.SafeLoader)
+    text, code, where, message = BROKEN[name]
+    found = only(parse(text))
+    assert (found.code, place(found), found.message) == (code, where, message)
