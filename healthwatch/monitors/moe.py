@@ -45,6 +45,10 @@ class TokensPerExpert:
         """One array of experts per layer as the model's counter stands; None where a layer has none now."""
         self._micro_steps.append(self._counters.read(counters, inside_step=bool(self._micro_steps)))
 
+    def counted(self, counts: Sequence[NDArray[Any] | None]) -> None:
+        """As `micro_step`, where the counts of the micro-batch itself are known."""
+        self._micro_steps.append(lay_out(counts))
+
     def flush(self, frame: Frame) -> None:
         for micro_step, (layout, counts) in enumerate(self._micro_steps):
             if layout.layers:

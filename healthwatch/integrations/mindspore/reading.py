@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +38,14 @@ class Reading:
 class Reader(Protocol):
     """Takes values out of tensors without changing them; nothing that it returns aliases a tensor."""
 
+    def square(self, gradient: Any) -> Any:
+        """The sum of squares of one gradient, wherever it lies: for hooks that see gradients one by one."""
+        ...
+
+    def stack(self, squares: Sequence[Any]) -> Reading:
+        """What `square` gave, one after the other; None is a gradient that was not there."""
+        ...
+
     def squares(self, gradients: Sequence[Any]) -> Reading:
         """The sum of squares of each gradient."""
         ...
@@ -53,9 +62,14 @@ class Reader(Protocol):
 class HostReader:
     """For tensors that lie in the host's memory, where a copy per tensor is the cheapest of all ways."""
 
+    def square(self, gradient: Any) -> float:
+        return squared_sum(host_array(gradient))
+
+    def stack(self, squares: Sequence[Any]) -> Reading:
+        return Reading((len(squares),), np.array([each or 0.0 for each in squares], np.float64))
+
     def squares(self, gradients: Sequence[Any]) -> Reading:
-        sums = [0.0 if gradient is None else squared_sum(host_array(gradient)) for gradient in gradients]
-        return Reading((len(sums),), np.array(sums, np.float64))
+        return self.stack([None if gradient is None else self.square(gradient) for gradient in gradients])
 
     def copies(self, tensors: Iterable[Any]) -> Reading:
         arrays = [None if tensor is None else host_array(tensor).ravel() for tensor in tensors]
@@ -76,17 +90,20 @@ class DeviceReader:
     def __init__(self) -> None:
         self._pending: list[tuple[Reading, Any]] = []
 
-    def squares(self, gradients: Sequence[Any]) -> Reading:
+    def square(self, gradient: Any) -> Any:
+        """The half of it, as one kernel gives it; `stack` doubles."""
+        from mindspore import float32
+
+        return _half_of_squares()(gradient if gradient.dtype == float32 else gradient.astype(float32))
+
+    def stack(self, squares: Sequence[Any]) -> Reading:
         from mindspore import Tensor, float32, ops
 
-        half_of_squares = ops.L2Loss()  # one kernel for a sum of squares, of which it gives the half
-        sums = [
-            Tensor(0.0, float32)
-            if gradient is None
-            else half_of_squares(gradient if gradient.dtype == float32 else gradient.astype(float32))
-            for gradient in gradients
-        ]
+        sums = [Tensor(0.0, float32) if each is None else each for each in squares]
         return self._later(Reading((len(sums),)), ops.stack(sums) * 2.0)
+
+    def squares(self, gradients: Sequence[Any]) -> Reading:
+        return self.stack([None if gradient is None else self.square(gradient) for gradient in gradients])
 
     def copies(self, tensors: Iterable[Any]) -> Reading:
         from mindspore import Tensor, float32, ops
@@ -112,6 +129,13 @@ class DeviceReader:
     def _later(self, reading: Reading, tensor: Any) -> Reading:
         self._pending.append((reading, tensor))
         return reading
+
+
+@cache
+def _half_of_squares() -> Any:
+    from mindspore import ops
+
+    return ops.L2Loss()
 
 
 def reader() -> Reader:
