@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from healthwatch import resources
-from healthwatch.diagnostics import Diagnostic, Invalid, errors
+from healthwatch.diagnostics import Diagnostic, Invalid, errors, suggest
 from healthwatch.engine import Engine, Outcome
 from healthwatch.readers import Options, open_log
 from healthwatch.recording import Run, write_rules
@@ -75,16 +75,15 @@ def load_replay(
     """
     if log_format is not None or _is_log(Path(path)):
         log = open_log(path, log_format, options)
-        return Replay(log, _load(sources or _packs(), _with_params({}, params or {})))
+        return Replay(log, _load(sources or _packs(), {}, params or {}))
     run = Run.open(path)
     meta = run.meta
-    overrides = _with_params(meta.get("override", {}), params or {})
     with tempfile.TemporaryDirectory(prefix="healthwatch-") as folder:
         recorded = [] if sources else write_rules(meta, Path(folder))
         if not sources and not recorded:
             message = f"{run.path.as_posix()} holds no rules; name some with --rules"
             raise Invalid([Diagnostic("HW303", "error", message)])
-        rules = _load([*sources, *recorded], overrides)
+        rules = _load([*sources, *recorded], meta.get("override", {}), params or {})
     return Replay(run, rules, meta.get("no_data_after", 200))
 
 
@@ -101,10 +100,11 @@ def _packs() -> list[str]:
     return [f"{BUILTIN}{pack}" for pack in resources.packs()]
 
 
-def _load(sources: Sequence[str | Path], overrides: Overrides) -> tuple[Rule, ...]:
-    loaded = load_rules(sources, overrides)
-    if errors(loaded.diagnostics):
-        raise Invalid(loaded.diagnostics)
+def _load(sources: Sequence[str | Path], overrides: Overrides, params: Params) -> tuple[Rule, ...]:
+    loaded = load_rules(sources, _with_params(overrides, params))
+    found = [*loaded.diagnostics, *_unknown(params, loaded.parameters)]
+    if errors(found):
+        raise Invalid(found)
     return loaded.rules
 
 
@@ -114,3 +114,15 @@ def _with_params(overrides: Overrides, params: Params) -> Overrides:
         override = merged.setdefault(name, {})
         override["params"] = {**override.get("params", {}), **values}
     return merged
+
+
+def _unknown(params: Params, known: Mapping[str, Collection[str]]) -> Iterator[Diagnostic]:
+    """Parameters that no rule has: a changed number that changes nothing would look like an answer."""
+    for rule, values in params.items():
+        if rule not in known:
+            mend = suggest(rule, known, "rules")
+            yield Diagnostic("HW014", "error", f'no rule is called "{rule}"', help=mend)
+            continue
+        for name in [name for name in values if name not in known[rule]]:
+            mend = suggest(name, known[rule], "its parameters") or "it has none"
+            yield Diagnostic("HW019", "error", f'rule "{rule}" has no parameter "{name}"', help=mend)

@@ -119,11 +119,13 @@ def as_text(said: Said) -> str:
 
 
 def transition_line(found: Transition) -> str:
-    """`step 151, micro-step 2: GradNormSpike micro_norm{param="wq"} pending -> firing (fired), 12.5`."""
+    """`step 151, micro-step 2: GradNormSpike{param="wq"} pending -> firing (fired), 12.5`."""
+    breach = found.reason in ("breach", "fired")
     attempt = f" (attempt {found.now.attempt})" if found.now.attempt > 1 else ""
-    place = f"{place_text(found.now.step, found.micro_step)}{attempt}"
-    change = f"{found.before.value} -> {found.after.value} ({found.reason})"
-    return f"{place}: {found.rule} {series_text(found.labels)} {change}, {number_text(found.value)}"
+    place = f"{place_text(found.now.step, found.micro_step if breach else None)}{attempt}"
+    who = f"{found.rule} {series_text(found.labels)}" if found.labels else found.rule
+    value = f", {number_text(found.value)}" if breach else ""
+    return f"{place}: {who} {found.before.value} -> {found.after.value} ({found.reason}){value}"
 
 
 def _incident(incident: Incident) -> str:

@@ -79,6 +79,18 @@ def _some_threshold(recorded) -> tuple[str, str, float]:
     raise LookupError("no rule on attention logits has fired")
 
 
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"LossSpiek": {"ratio": 2.0}}, 'no rule is called "LossSpiek"'),
+        ({"LossSpike": {"no": 1.0}}, 'no parameter "no"'),
+    ],
+)
+def test_a_parameter_that_no_rule_has_is_refused(samples_alone, params, message):
+    with pytest.raises(Invalid, match=message):
+        load_replay(samples_alone, params=params)
+
+
 def test_a_run_of_no_rules_needs_some(samples_alone):
     connection = sqlite3.connect(samples_alone / "rank_0.sqlite")
     connection.execute("UPDATE attempts SET meta = '{}'")
