@@ -92,7 +92,7 @@ def _config(root: Section, ours: Section, environment: Mapping[str, str]) -> Con
 
 
 def _switch(environment: Mapping[str, str], name: str) -> bool:
-    return environment.get(name, "").strip().lower() in ("1", "true", "yes", "on")
+    return environment.get(name, "").strip().lower() not in ("", "0", "false", "no", "off")
 
 
 def _sources(ours: Section, folder: Path) -> tuple[str, ...]:

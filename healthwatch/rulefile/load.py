@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -164,6 +165,7 @@ def _nothing(document: Document) -> Diagnostic:
     return Diagnostic("HW021", "error", "this file is empty", span, help="a rule file begins with groups:")
 
 
+@cache
 def _shipped_names() -> frozenset[str]:
     """The alerts of all packs: a rule may name one that is not loaded."""
     documents = (yamlfile.load(resources.path(f"rules/{pack}.yaml"), pack) for pack in resources.packs())

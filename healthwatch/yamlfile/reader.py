@@ -15,7 +15,7 @@ from healthwatch.yamlfile.document import Document, KeyPath, Place, Problem, Tex
 from healthwatch.yamlfile.scalars import TAG, key_text, resolve
 
 _DEEPEST = 64
-_MOST_VALUES = 200_000  # after aliases are expanded; a real file holds thousands
+_MOST_VALUES = 50_000  # after aliases are expanded; a real file holds thousands
 _NOT_YAML = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SAVE = "save it as UTF-8"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is 70 times faster
