@@ -78,6 +78,7 @@ class Captures:
         before = self.notes.get(incident.id)
         if self._closed or (before is not None and before.refused is None):
             return None
+        self._look()  # a stop that took longer than the step's grace may have ended by now
         if self._current is not None and self.state in (State.ARMED, State.RECORDING):
             return self._join(self._current, incident, now)
         reason = self._refusal(steps, now) or self._arm(incident, steps, now)
