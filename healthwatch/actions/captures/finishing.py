@@ -14,7 +14,7 @@ from healthwatch.actions.captures.manifest import Capture
 from healthwatch.actions.captures.trace import check_aside
 from healthwatch.alerting.ports import Profiler
 
-GRACE = 0.045  # seconds that a step waits for the stop: normally over in two milliseconds, and best not overlapped
+GRACE = 0.03  # seconds that a step waits for the stop: normally over in two milliseconds, and best not overlapped
 ANALYSIS_LIMIT = 600.0  # seconds
 _LOOK_AGAIN = 0.1  # seconds
 

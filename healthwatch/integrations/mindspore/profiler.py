@@ -252,7 +252,7 @@ def _profiles() -> list[Any]:
     from mindspore.profiler import profiler
 
     kinds = tuple(getattr(profiler, name) for name in ("Profile", "Profiler") if hasattr(profiler, name))
-    return [each for each in gc.get_referrers(*kinds) if isinstance(each, kinds)]
+    return [each for each in gc.get_referrers(*kinds) if issubclass(type(each), kinds)]
 
 
 def _will_record(other: Any, steps: int) -> bool:

@@ -1,0 +1,106 @@
+"""One model of the trainer (one of several under virtual pipeline parallelism), read around each forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from healthwatch.integrations.mindspore.reading import Reader, Reading
+from healthwatch.integrations.mindspore.taps import Tap, find_logits, find_routers
+
+LOWEST = -np.inf
+
+
+class Chunk:
+    """Counts of a micro-batch are what a counter gained in its forward pass, so that it does not matter who sets it
+    back between two of them, that it grows for ever, or that the backward pass goes through the model again.
+
+    The trainer's maxima start at 0: before the first pass of a step they are lowered, or negative ones were not seen.
+    """
+
+    def __init__(self, model: Any, top_k: int | None, reader: Reader) -> None:
+        self._model, self._reader = model, reader
+        self.routers = find_routers(model, top_k)
+        self.logits = find_logits(model)
+        self._lowered: list[Any] = []
+        self.begin_step()
+
+    def begin_step(self) -> None:
+        self._before: Reading | None = None
+        self._passes: list[tuple[Reading, Reading]] = []
+        self.highest: Reading | None = None
+
+    def hook(self, guarded: Callable[[Callable[[], None]], Callable[..., None]]) -> list[Callable[[], None]]:
+        """Read before and after each forward pass; returns what takes the hooks away."""
+        if not self.routers.taps and not self.logits:
+            return []
+        before = self._model.register_forward_pre_hook(guarded(self._begin_pass))
+        after = self._model.register_forward_hook(guarded(self._end_pass))
+        return [before.remove, after.remove]
+
+    def _begin_pass(self) -> None:
+        if not getattr(self._model, "training", True):
+            return
+        if not self._passes:
+            self._lower()
+        self._before = self._reader.copies(tap.tensor() for tap in self.routers.taps)
+
+    def _end_pass(self) -> None:
+        if self._before is None:
+            return
+        after = self._reader.copies(tap.tensor() for tap in self.routers.taps)
+        self._passes.append((self._before, after))
+        self._before = None
+        self.highest = self._reader.copies(tap.tensor() for tap in self.logits)
+
+    def _lower(self) -> None:
+        from mindspore import Tensor
+        from mindspore.graph.api import _no_grad
+
+        with _no_grad():
+            for place, tap in enumerate(self.logits):
+                tensor = tap.tensor()
+                if len(self._lowered) <= place:
+                    self._lowered.append(Tensor(np.full(tensor.shape, LOWEST, np.float32)).astype(tensor.dtype))
+                tensor.copy_(self._lowered[place])
+
+    # Once the reader has fetched
+
+    @property
+    def passes(self) -> int:
+        return len(self._passes)
+
+    def counts(self, micro_step: int) -> list[NDArray[Any] | None]:
+        """By router; None for a micro-step that this chunk did not run."""
+        if micro_step >= len(self._passes):
+            return [None] * len(self.routers.taps)
+        before, after = (reading.arrays() for reading in self._passes[micro_step])
+        return [_gain(was, now) for was, now in zip(before, after, strict=True)]
+
+    def maxima(self) -> list[NDArray[Any] | None]:
+        """By layer: the highest logit of each head of this rank, None for a layer that did not run."""
+        if self.highest is None:
+            return [None] * len(self.logits)
+        return [_raised(array) for array in self.highest.arrays()]
+
+
+def labels_of(taps: tuple[Tap, ...]) -> list[Any]:
+    return [tap.labels for tap in taps]
+
+
+def _gain(before: NDArray[Any] | None, after: NDArray[Any] | None) -> NDArray[Any] | None:
+    if after is None:
+        return None
+    gain = after if before is None or before.shape != after.shape else after - before
+    return after if (gain < 0).any() else gain  # the pass itself begins by setting the counter back
+
+
+def _raised(array: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Without the rows of other ranks (context parallelism), which stay as they were lowered."""
+    if array is None:
+        return None
+    raised = array[array != LOWEST]
+    return raised if raised.size else None
