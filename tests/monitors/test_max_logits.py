@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from healthwatch.stream.location import location
 from healthwatch.monitors.max_logits import MaxLogits
+from healthwatch.stream.location import location
 
 LAYERS = [{"block": "decoder", "layer": "0"}, {"block": "decoder", "layer": "1"}]
 
