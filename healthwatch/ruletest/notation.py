@@ -25,7 +25,8 @@ class Trouble:
     help: str = ""
 
 
-_NUMBER = r"[+-]?(?:inf(?:inity)?|nan|0x[0-9a-f]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)"
+# No hexadecimal: 0x5 is six zeros.
+_NUMBER = r"[+-]?(?:inf(?:inity)?|nan|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)"
 _ITEM = re.compile(
     rf"_(?:x(?P<gaps>\d+))?|stale(?:x(?P<stales>\d+))?"
     rf"|(?P<value>{_NUMBER})(?:(?P<step>[+-]{_NUMBER.removeprefix('[+-]?')})?x(?P<times>\d+))?",

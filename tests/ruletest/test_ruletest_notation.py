@@ -15,7 +15,8 @@ from healthwatch.ruletest.notation import MOST_VALUES, Trouble, read_labels, rea
     ("text", "values"),
     [
         ("", ()),
-        ("1 2 -3.5 1e3 .5 0x1F", (1, 2, -3.5, 1000, 0.5, 31)),
+        ("1 2 -3.5 1e3 .5", (1, 2, -3.5, 1000, 0.5)),
+        ("0x3", (0, 0, 0, 0)),
         ("0+10x3", (0, 10, 20, 30)),
         ("5-2x2", (5, 3, 1)),
         ("1+-2x1", None),
