@@ -14,6 +14,7 @@ import healthwatch
 COMMANDS: Mapping[str, str] = {
     "check": "Check rule and config files; every problem at once.",
     "explain": "Say what a rule, condition, metric or code of a problem is.",
+    "mindformers-path": "Print the folder from which MindSpore Transformers loads our callback.",
     "query": "Evaluate an expression over a recorded run.",
     "read": "Print the samples of a log, as records or as a table.",
     "replay": "Say again what the samples of a recorded run or a log say, with its own or other rules.",
@@ -31,7 +32,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"healthwatch.cli.{cmd_name}").command
+        command: click.Command = import_module(f"healthwatch.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -26,21 +26,21 @@ class Checked:
 
 
 def load_config(
-    path: str | Path, environment: Mapping[str, str] | None = None
+    source: str | Path | yamlfile.Document, environment: Mapping[str, str] | None = None
 ) -> tuple[Config | None, list[Diagnostic]]:
     """Read a training YAML; the config is None where anything in it is an error. Never raises.
 
     `environment` (default: the process') fills in `${NAME}`. Rules are resolved relative to the file's folder; they
     are loaded by `load_all`.
     """
-    config, ours = read(yamlfile.load(path), os.environ if environment is None else environment)
+    config, ours = read(_document(source), os.environ if environment is None else environment)
     found = in_order(ours.diagnostics)
     return (None if errors(found) else config), found
 
 
-def load_all(path: str | Path, environment: Mapping[str, str] | None = None) -> Checked:
+def load_all(source: str | Path | yamlfile.Document, environment: Mapping[str, str] | None = None) -> Checked:
     """As `load_config`, with the rules that it names loaded and its overrides checked against them."""
-    config, ours = read(yamlfile.load(path), os.environ if environment is None else environment)
+    config, ours = read(_document(source), os.environ if environment is None else environment)
     if config is None:
         return Checked(None, Loaded((), ()), tuple(in_order(ours.diagnostics)))
     rules = load_rules(_present(config, ours), config.override)
@@ -48,6 +48,10 @@ def load_all(path: str | Path, environment: Mapping[str, str] | None = None) -> 
     _check_ladders(ours, config, rules)
     found = (*in_order(ours.diagnostics), *rules.diagnostics)
     return Checked(None if errors(found) else config, rules, found)
+
+
+def _document(source: str | Path | yamlfile.Document) -> yamlfile.Document:
+    return source if isinstance(source, yamlfile.Document) else yamlfile.load(source)
 
 
 def _present(config: Config, ours: Section) -> list[str]:

@@ -9,12 +9,15 @@ from pathlib import Path
 from healthwatch.config import Config, load_all, load_config
 from healthwatch.diagnostics import Diagnostic, Invalid, errors, render_text
 from healthwatch.session.session import FindIntegration, Session
+from healthwatch.yamlfile import Document
 
 LOGGER = logging.getLogger("healthwatch")
 
 
-def load(path: Path | str, find_integration: FindIntegration) -> Session:
-    """The session of a config file; with `HEALTHWATCH_DISABLED=1` one that does nothing, whatever the file says.
+def load(source: Path | str | Document, find_integration: FindIntegration) -> Session:
+    """The session of a config file, or of one that is parsed already.
+
+    With `HEALTHWATCH_DISABLED=1` it does nothing, whatever the file says.
 
     Raises:
         Invalid: the file or one of its rules can't be used; it carries all problems.
@@ -22,13 +25,14 @@ def load(path: Path | str, find_integration: FindIntegration) -> Session:
     if os.environ.get("HEALTHWATCH_DISABLED", "") not in ("", "0"):
         LOGGER.info("switched off by HEALTHWATCH_DISABLED")
         return Session(Config(run="", output=Path(), rules=(), digest="", disabled=True), (), find_integration)
-    checked = load_all(path)
-    found = [*checked.diagnostics, *_receivers(checked.config or load_config(path)[0])]
+    checked = load_all(source)
+    found = [*checked.diagnostics, *_receivers(checked.config or load_config(source)[0])]
     if checked.config is None or errors(found):
         raise Invalid(found)
     session = Session(checked.config, checked.rules.rules, find_integration)
     if found:
-        session.guard.say(f"{len(found)} remarks on {path}:\n{render_text(found)}", logging.WARNING)
+        name = source.file if isinstance(source, Document) else source
+        session.guard.say(f"{len(found)} remarks on {name}:\n{render_text(found)}", logging.WARNING)
     return session
 
 

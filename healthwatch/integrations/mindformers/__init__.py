@@ -1,8 +1,8 @@
 """MindSpore Transformers' PyNative trainer: a callback, known to the trainer's YAML once this package is imported.
 
-    callbacks:
-      - type: HealthWatch
-        config: train.yaml       # the file itself; without it the trainer's own configuration is read
+callbacks:
+- type: HealthWatch
+config: train.yaml       # the file itself; without it the trainer's own configuration is read
 """
 
 from __future__ import annotations

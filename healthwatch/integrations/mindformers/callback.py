@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,11 @@ import yaml
 from mindformers.pynative.callback.callback import TrainerCallback
 from mindformers.tools.register import MindFormerModuleType, MindFormerRegister
 
+from healthwatch import yamlfile
 from healthwatch.integrations.mindformers.integration import Ending, MindFormers
 from healthwatch.integrations.mindformers.scalars import tracker
+from healthwatch.integrations.mindspore.optimizer import learning_rate
+from healthwatch.integrations.mindspore.taps import find_logits
 from healthwatch.session import Guard, Session, load
 
 SECTIONS = ("monitor", "callbacks", "profiler", "optimizer", "model", "healthwatch")
@@ -21,7 +24,7 @@ LOGITS = "max_attention_logit"
 
 
 @MindFormerRegister.register(MindFormerModuleType.CALLBACK)
-class HealthWatch(TrainerCallback):
+class HealthWatch(TrainerCallback):  # type: ignore[misc]
     """Watches a training from its first step to its last; after the first step nothing in here can end it.
 
     Args:
@@ -35,7 +38,7 @@ class HealthWatch(TrainerCallback):
     def __init__(self, config: str | os.PathLike[str] | None = None) -> None:
         super().__init__()
         self._integration: MindFormers | None = None
-        self.session: Session | None = None if config is None else load(config, self._find)
+        self.session: Session | None = None if config is None else load(Path(config), self._find)
 
     @property
     def type(self) -> str:
@@ -46,10 +49,9 @@ class HealthWatch(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, **kwargs: Any) -> None:
         if self.session is None:
-            self.session = _load(args, self._find)
+            self.session = load(_sections(args), self._find)
         self.session.attach(kwargs["model"], kwargs.get("optimizer"), first_step=int(state.global_step) + 1)
-        self._resets = not _others(self, kwargs)
-        if self._wants_logits() and not _tracked(kwargs["model"]):
+        if self._wants_logits() and not _tracks(kwargs["model"]):
             message = "rules ask for attention logits, which this model does not track"
             self.session.guard.say(f"{message}: add - type: MaxLogitsMonitor to the callbacks", logging.WARNING)
 
@@ -58,11 +60,8 @@ class HealthWatch(TrainerCallback):
         if session is None or integration is None:
             return
         with session.guard("mindformers"):
-            rate = _rate(kwargs, state)
-            integration.ending = Ending(state, kwargs.get("loss"), kwargs.get("grad_norm"), rate, tracker())
+            integration.ending = _ending(state, tracker(), kwargs)
         session.step(kwargs.get("loss"), step=int(state.global_step))
-        with session.guard("mindformers"):
-            self._reset_logits(kwargs["model"])
 
     def on_train_end(self, args: Any, state: Any, **kwargs: Any) -> None:  # noqa: ARG002 - the trainer's signature
         if self.session is not None:
@@ -77,3 +76,30 @@ class HealthWatch(TrainerCallback):
         if session is None or session.config.disabled:
             return False
         return any(LOGITS in rule.expression.text for rule in session.rules)
+
+
+def _sections(args: Any) -> yamlfile.Document:
+    """What healthwatch reads of the configuration that the trainer was given, as a document of its own."""
+    given = args.to_dict()
+    data = {name: given[name] for name in SECTIONS if given.get(name) is not None}
+    return yamlfile.parse(yaml.safe_dump(_plain(data), sort_keys=False).encode(), "configuration of the trainer")
+
+
+def _plain(value: Any) -> Any:
+    """Without what is no YAML: classes and tensors of the model's section."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _ending(state: Any, tracked: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Ending:
+    """Numbers that LossCallback has published spare a copy; it prints, and so publishes, at its interval alone."""
+    loss, grad_norm = tracked.get("loss", kwargs.get("loss")), tracked.get("grad-norm", kwargs.get("grad_norm"))
+    rate = tracked.get("learning-rate")
+    return Ending(state, loss, grad_norm, learning_rate(kwargs.get("optimizer")) if rate is None else rate, tracked)
+
+
+def _tracks(models: Any) -> bool:
+    return any(find_logits(model) for model in models)

@@ -62,7 +62,7 @@ class Chunk:
 
         with _no_grad():
             for place, tap in enumerate(self.logits):
-                tensor = tap.tensor()
+                tensor: Any = tap.tensor()
                 if len(self._lowered) <= place:
                     self._lowered.append(Tensor(np.full(tensor.shape, LOWEST, np.float32)).astype(tensor.dtype))
                 tensor.copy_(self._lowered[place])

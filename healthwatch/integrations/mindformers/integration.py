@@ -65,6 +65,9 @@ class MindFormers:
 
     def __init__(self, guard: Guard, read: Reader | None = None) -> None:
         self._guard, self._read = guard, read
+        self._squares: list[Any] = []
+        self._known: dict[int, float] = {}
+        self._micro_batches: list[_MicroBatch] = []
         self._undo: list[Callable[[], None]] = []
         self.ending: Ending | None = None
         self.trainer_prints_tokens = False
@@ -111,13 +114,11 @@ class MindFormers:
             self._take(None)  # a pipeline schedule records no loss of a micro-batch
         ending = self.ending or Ending(None, loss, None, None)
         self.ending = None
-        scalars = {
-            name: self._reader.copies([value])
-            for name, value in (("loss", loss), ("grad_norm", ending.grad_norm), ("lr", ending.rate))
-            if value is not None
-        }
+        named = {"loss": ending.loss, "grad_norm": ending.grad_norm, "lr": ending.rate}
+        pending = {name: self._reader.copies([value]) for name, value in named.items() if hasattr(value, "asnumpy")}
         self._reader.fetch()
-        self._feed(ending, {name: reading.scalar() for name, reading in scalars.items()})
+        known = {name: float(value) for name, value in named.items() if isinstance(value, (int, float))}
+        self._feed(ending, known | {name: reading.scalar() for name, reading in pending.items()})
         self._begin_step()
 
     def detach(self) -> None:
@@ -190,9 +191,7 @@ class MindFormers:
     # The end of a step
 
     def _begin_step(self) -> None:
-        self._squares: list[Any] = [None] * len(self._parameters)
-        self._known: dict[int, float] = {}
-        self._micro_batches: list[_MicroBatch] = []
+        self._squares, self._known, self._micro_batches = [None] * len(self._parameters), {}, []
         for chunk in self._chunks:
             chunk.begin_step()
 

@@ -1,4 +1,4 @@
-"""What `auto_register: healthwatch_callback.HealthWatch` loads, with `REGISTER_PATH=$(healthwatch mindformers-path)`."""
+"""What `auto_register: healthwatch_callback.HealthWatch` loads; `healthwatch mindformers-path` prints this folder."""
 
 from healthwatch.integrations.mindformers import HealthWatch
 
