@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from healthwatch.promql import ast
@@ -11,7 +10,7 @@ from healthwatch.promql.check import check
 from healthwatch.promql.cursor import Cursor, SyntaxProblem
 from healthwatch.promql.second_opinion import refusal
 from healthwatch.promql.syntax import MAX_DEPTH, read_expression
-from healthwatch.promql.tokens import Params, tokenize
+from healthwatch.promql.tokens import UNDEFINED, Params, Token, tokenize
 
 CODES = {
     "HW101": "syntax error",
@@ -67,21 +66,26 @@ def parse(text: str, params: Params | None = None, *, rule: bool = True) -> Pars
     whatever looks ahead: `@`, negative offsets, start(), end(), range(), step().
     """
     lexed = tokenize(text, params)
-    if lexed.problems:
+    if any(problem.code != UNDEFINED for problem in lexed.problems):
         return Parsed(None, lexed.problems)
-    cursor = Cursor(lexed.tokens, rule=rule)
+    tree, problems = _read(lexed.tokens, rule=rule)
+    if lexed.problems:
+        undefined = {problem.span for problem in lexed.problems}
+        problems = [*lexed.problems, *(problem for problem in problems if problem.span not in undefined)]
+    if tree is None or problems:
+        return Parsed(None, tuple(sorted(problems, key=lambda problem: problem.span)))
+    return Parsed(Expression(text, tree), ())
+
+
+def _read(tokens: tuple[Token, ...], *, rule: bool) -> tuple[Expr | None, list[Problem]]:
+    cursor = Cursor(tokens, rule=rule)
     try:
         tree = read_expression(cursor)
     except SyntaxProblem as stop:
-        return _refused([*cursor.problems, stop.problem])
+        return None, [*cursor.problems, stop.problem]
     if _height(tree) > MAX_DEPTH:
-        return _refused([Problem("HW116", f"this nests more than {MAX_DEPTH} levels deep", tree.span)])
-    problems = [*cursor.problems, *check(tree, rule=rule)] or refusal(lexed.tokens)
-    return _refused(problems) if problems else Parsed(Expression(text, tree), ())
-
-
-def _refused(problems: Iterable[Problem]) -> Parsed:
-    return Parsed(None, tuple(sorted(problems, key=lambda problem: problem.span)))
+        return None, [Problem("HW116", f"this nests more than {MAX_DEPTH} levels deep", tree.span)]
+    return tree, [*cursor.problems, *check(tree, rule=rule)] or refusal(tokens)
 
 
 def _height(tree: Expr) -> int:

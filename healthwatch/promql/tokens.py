@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import nan
 from typing import Literal, TypeAlias
 
 from healthwatch.diagnostics import suggest
 from healthwatch.promql.ast import Problem, Span
 from healthwatch.stream.ticks import TICKS_PER_STEP
+
+UNDEFINED = "HW107"
 
 Kind: TypeAlias = Literal["name", "number", "duration", "string", "punctuation", "bad", "end"]
 Params: TypeAlias = Mapping[str, float | int | str]
@@ -40,7 +43,10 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Lexed:
-    """Every token in source order, the last of kind `end`; what is no token is `bad` and has a problem."""
+    """Every token in source order, the last of kind `end`. What is no token is `bad` and has a problem.
+
+    An undefined `$param` has a problem too, and stands for a number so that the rest can be read.
+    """
 
     tokens: tuple[Token, ...]
     problems: tuple[Problem, ...]
@@ -208,8 +214,8 @@ class _Lexer:
         value = self.params.get(name)
         if value is None:
             help_ = suggest(name, self.params, "params") or "there are no params"
-            self.problems.append(Problem("HW107", f"the parameter {text} is not defined", span, help_))
-            return Token("bad", text, span)
+            self.problems.append(Problem(UNDEFINED, f"the parameter {text} is not defined", span, help_))
+            return Token("number", text, span, nan)
         if isinstance(value, str):
             return Token("string", text, span, value)
         return Token("number", text, span, float(value))

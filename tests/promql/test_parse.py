@@ -144,6 +144,17 @@ def test_params_stand_for_values() -> None:
     assert text[found.right.span[0] : found.right.span[1]] == "$ratio ^ 2"
 
 
+def test_an_undefined_param_hides_no_other_problem() -> None:
+    assert problems("avg_over_time(x{a=~'('}[$w]) > $k + bogus(y)") == [
+        ("HW110", "'('"),
+        ("HW107", "$w"),
+        ("HW107", "$k"),
+        ("HW103", "bogus"),
+    ]
+    assert problems("x{split=$which} > 1") == [("HW107", "$which")]
+    assert problems("rate(x[5m]) > $k", rule=True) == [("HW106", "5m"), ("HW107", "$k")]
+
+
 def test_our_own_functions_are_known() -> None:
     tree("vector(stalled_seconds()) > 600", rule=True)
     tree("ema_ratio(x[50]) > 2 and zscore(x[128], 16) > 6 and robust_zscore(x[128]) > 6", rule=True)
