@@ -21,7 +21,6 @@ from healthwatch.stream.series import LabelSet
 LOOKS_AHEAD = ("start", "end", "range", "step")
 SELECTORS = ["x", 'x{g="0"}', 'x{e!="1"}', "y", 'y{g=~"1|2"}', '{__name__=~"x|y"}', "z", "none"]
 MOST_STEPS = 60
-RECENT = 60
 
 
 class Typed:
@@ -92,13 +91,13 @@ ROWS = st.lists(VALUES, min_size=4, max_size=4)
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> list[tuple[int, list[float]]]:
-    """Steps with the values that they may use; now and then the run goes back."""
+def runs(draw: st.DrawFn, *, goes_back: bool) -> list[tuple[int, list[float]]]:
+    """Steps with the values that they may use."""
     steps: list[tuple[int, list[float]]] = []
     step = 0
     for _ in range(draw(st.integers(3, MOST_STEPS))):
-        back = draw(st.integers(0, 9)) == 0
-        step = max(1, step - draw(st.integers(0, 4))) if back and step else step + 1
+        back = goes_back and step and draw(st.integers(0, 9)) == 0
+        step = max(1, step - draw(st.integers(0, 12))) if back else step + 1
         steps.append((step, draw(ROWS)))
     return steps
 
@@ -127,18 +126,13 @@ def result_of(query: Query, tick: int) -> object:
     return kept, {vector.labels[i] for i in np.flatnonzero(vector.known & ~vector.kept)}
 
 
-@pytest.mark.long
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(st.lists(expressions(), min_size=1, max_size=3), runs(), st.sampled_from([None, None, 5]))
-def test_a_live_program_says_what_a_fresh_one_says(
-    texts: list[str], run: list[tuple[int, list[float]]], lookback: int | None
-) -> None:
-    parsed = [parse(text).expression for text in texts]
-    usable = [expression for expression in parsed if expression is not None]
+def check(texts: list[str], run: list[tuple[int, list[float]]], lookback: int | None, *, retain: bool) -> None:
+    expressions = [expression for text in texts if (expression := parse(text).expression) is not None]
     table = SeriesTable()
     live = Program(History(table))
-    queries = [live.add(expression, lookback) for expression in usable]
-    live.retain()
+    queries = [live.add(expression, lookback) for expression in expressions]
+    if retain:
+        live.retain()
     frames: list[Frame] = []
     for step, row in run:
         if frames and step <= frames[-1].step:
@@ -146,10 +140,34 @@ def test_a_live_program_says_what_a_fresh_one_says(
             frames = [frame for frame in frames if frame.step < step]
         frames.append(frame_of(table, step, row))
         live.history.extend(frames[-1])
-        for expression, query in zip(usable, queries, strict=True):
-            history = History(table)
-            for frame in frames[-RECENT:]:
-                history.extend(frame)
+        history = History(table)
+        for frame in frames:
+            history.extend(frame)
+        for expression, query in zip(expressions, queries, strict=True):
             fresh = Program(history).add(expression, lookback)
             for tick in sorted({*query.due(frames[-1]), tick_of(step)}):
                 assert result_of(query, tick) == result_of(fresh, tick), f"{expression.text} at {tick}"
+
+
+common = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+several = st.lists(expressions(), min_size=1, max_size=3)
+lookbacks = st.sampled_from([None, None, 5])
+
+
+@pytest.mark.long
+@settings(parent=common, max_examples=60)
+@given(several, runs(goes_back=False), lookbacks)
+def test_a_live_program_says_what_a_fresh_one_says(
+    texts: list[str], run: list[tuple[int, list[float]]], lookback: int | None
+) -> None:
+    check(texts, run, lookback, retain=True)
+
+
+@pytest.mark.long
+@settings(parent=common, max_examples=60)
+@given(several, runs(goes_back=True), lookbacks)
+def test_so_does_one_whose_run_goes_back(
+    texts: list[str], run: list[tuple[int, list[float]]], lookback: int | None
+) -> None:
+    """Nothing is dropped here: how much of the past is at hand after going back is up to whoever refills it."""
+    check(texts, run, lookback, retain=False)
