@@ -72,7 +72,8 @@ class Ledger:
 
     def firing(self) -> Rows:
         """The rows of the alerts that fire."""
-        return np.flatnonzero(self._rows["phase"] == FIRING_ROW)
+        live = np.flatnonzero(self._live)
+        return live[self._rows["phase"][live] == FIRING_ROW]
 
     def values(self, rows: Rows) -> NDArray[np.float64]:
         """The values at the last breach."""
