@@ -11,7 +11,7 @@ import healthwatch
 
 @click.command("mindformers-path")
 def command() -> None:
-    """Print the folder from which MindSpore Transformers can load the HealthWatch callback.
+    r"""Print the folder from which MindSpore Transformers can load the HealthWatch callback.
 
     export REGISTER_PATH=$(healthwatch mindformers-path), and in the training YAML
 

@@ -12,6 +12,7 @@ from healthwatch.config.model import Config
 from healthwatch.config.read import read
 from healthwatch.config.section import Section
 from healthwatch.diagnostics import Diagnostic, errors, in_order, suggest
+from healthwatch.rulefile.lint import Facts
 from healthwatch.rulefile.load import BUILTIN, load_rules
 from healthwatch.rulefile.model import Loaded
 
@@ -43,7 +44,7 @@ def load_all(source: str | Path | yamlfile.Document, environment: Mapping[str, s
     config, ours = read(_document(source), os.environ if environment is None else environment)
     if config is None:
         return Checked(None, Loaded((), ()), tuple(in_order(ours.diagnostics)))
-    rules = load_rules(_present(config, ours), config.override)
+    rules = load_rules(_present(config, ours), config.override, Facts(config.top_k, config.experts))
     _check_overrides(ours, config, rules)
     _check_ladders(ours, config, rules)
     found = (*in_order(ours.diagnostics), *rules.diagnostics)

@@ -117,8 +117,10 @@ class Config:
     train_state: TrainState = TrainState()
     moe_monitor: MoEMonitor = MoEMonitor()
     max_logits_interval: int | None = None
+    total_steps: int | None = None  # training.steps, shown behind the step where logits are printed
     profiler: ProfilerSection = ProfilerSection()
     top_k: int | None = None
+    experts: int | None = None  # routed ones of a layer
     qk_clip: bool = False  # Muon clips q and k, so the model tracks its maximum attention logits
     disabled: bool = False
     dry_run: bool = False

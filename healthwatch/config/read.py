@@ -83,9 +83,11 @@ def _config(root: Section, ours: Section, environment: Mapping[str, str]) -> Con
         train_state=trainer.train_state(root),
         moe_monitor=trainer.moe_monitor(root),
         max_logits_interval=trainer.max_logits_interval(root),
+        total_steps=trainer.total_steps(root),
         profiler=trainer.profiler(root),
         qk_clip=trainer.qk_clip(root),
         top_k=ours.get("top_k", trainer.top_k(root)),
+        experts=trainer.experts(root),
         disabled=disabled,
         dry_run=dry_run,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from healthwatch.config.model import MoEMonitor, NameFilter, ProfilerSection, TrainState
@@ -10,6 +10,7 @@ from healthwatch.config.section import Section
 
 LEVELS = (0, 1, 2)
 ROUTER_TOP_K = ("moe_router_topk", "num_experts_per_tok", "num_experts_chosen")
+EXPERTS = ("num_moe_experts", "n_routed_experts", "num_experts", "expert_num")
 
 _LONG_WINDOW = 10
 
@@ -57,11 +58,25 @@ def max_logits_interval(root: Section) -> int | None:
     return None
 
 
+def total_steps(root: Section) -> int | None:
+    steps = root.below("training").get("steps")
+    return steps if isinstance(steps, int) and not isinstance(steps, bool) and steps > 0 else None
+
+
 def top_k(root: Section) -> int | None:
     """How many experts the router chooses, where the model's section says so."""
+    return _of_model(root, ROUTER_TOP_K)
+
+
+def experts(root: Section) -> int | None:
+    """How many routed experts a layer has, where the model's section says so."""
+    return _of_model(root, EXPERTS)
+
+
+def _of_model(root: Section, keys: Sequence[str]) -> int | None:
     model = root.below("model")
     for data in (model.data, model.below("model_config").data):
-        for key in ROUTER_TOP_K:
+        for key in keys:
             value = data.get(key)
             if isinstance(value, int) and not isinstance(value, bool) and value > 0:
                 return value

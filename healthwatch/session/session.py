@@ -6,7 +6,7 @@ import atexit
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias
@@ -16,10 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from healthwatch.alerting.ports import Profiler
 from healthwatch.config import Config
+from healthwatch.monitors.log_records import LogRecords
 from healthwatch.rulefile import Rule
 from healthwatch.session.guard import Guard
 from healthwatch.session.pipeline import Pipeline, open_pipeline, open_recording
-from healthwatch.stream import Frame, Series, SeriesTable
+from healthwatch.stream import Frame, LabelSet, Series, SeriesTable
 
 if TYPE_CHECKING:
     from healthwatch.monitors import Monitor
@@ -30,6 +31,16 @@ class Integration(Protocol):
 
     @property
     def profiler(self) -> Profiler: ...
+
+    @property
+    def printed(self) -> Collection[str]:
+        """Monitors whose lines the trainer prints itself: names of `LogRecords.printers`."""
+        ...
+
+    @property
+    def logit_names(self) -> Mapping[LabelSet, str]:
+        """By the labels of a layer: the parameter that holds its maximum attention logits."""
+        ...
 
     def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]: ...
 
@@ -88,9 +99,10 @@ class Session:
         self._logged: list[_Logged] = []
         self._lists: dict[str, tuple[object, Series]] = {}
         self._pipeline: Pipeline | None = None
+        self._log_records = LogRecords()
         self._closed = config.disabled
         self._process = os.getpid()
-        self._attempt, self._next_step, self._micro_step = 1, 1, 0
+        self._attempt, self._next_step, self._micro_step, self._attempt_step = 1, 1, 0, 0
         self._ended = time.perf_counter()
 
     # Before the first step
@@ -115,6 +127,7 @@ class Session:
         profiler = integration.profiler if integration is not None else None
         self._pipeline = open_pipeline(self.config, self.rules, self._table, recording, profiler, self.guard)
         self._integration = integration
+        self._log_records = LogRecords.of(self.config, integration.logit_names if integration is not None else {})
         self.guard.say(
             f"run {self.config.run}, attempt {self._pipeline.recording.attempt}: {len(self.rules)} rules,"
             f" recorded in {self._pipeline.recording.path}",
@@ -175,7 +188,10 @@ class Session:
             step: its number, where the training went back or jumped; else one more than the last one.
         """
         if self._pipeline is not None:
-            self._pipeline.step(self._frame(loss, grads, self._next_step if step is None else step))
+            frame = self._frame(loss, grads, self._next_step if step is None else step)
+            with self.guard("log records"):
+                self._print(frame)
+            self._pipeline.step(frame)
 
     def close(self) -> None:
         """Deliver what waits, for a few seconds at most, and end the recording. Also runs at exit."""
@@ -241,8 +257,18 @@ class Session:
             with self.guard("log"):
                 frame.add(each.series, each.values, each.micro_step)
         frame.add(self._table.register("step_time", [{}]), self._step_time())
+        self._attempt_step += 1
+        frame.add(self._table.register("attempt_step", [{}]), self._attempt_step)
         frame.close(micro_steps or None)
         return frame
+
+    def _print(self, frame: Frame) -> None:
+        """The lines of the monitors that the config switches on, but for those that the trainer prints itself."""
+        printed = self._integration.printed if self._integration is not None else ()
+        for line in self._log_records.lines(frame, printed):
+            self.guard.say(line, logging.INFO)
+        for remark in self._log_records.remarks():
+            self.guard.say(remark, logging.WARNING)
 
     def _step_time(self) -> float:
         """Wall seconds since the last step ended, healthwatch's own calls included, as the trainer's clock has it."""

@@ -41,6 +41,7 @@ def test_a_plain_loop_is_watched(open_session, tmp_path, caplog):
         ("local_loss", 1): [1.5],
         ("scale", 1): [2],
         ("loss", None): [9.0],
+        ("attempt_step", None): [3],
         ("lr", None): [pytest.approx(0.1)],
         ("norm", None): [1.0, 1.0],
     }
@@ -186,6 +187,8 @@ def test_the_integration_is_bound_fed_and_let_go(write_config, tmp_path):
 
     class Framework:
         profiler = None
+        printed = ()
+        logit_names = {}  # noqa: RUF012
 
         def attach(self, model, optimizer, config, table):
             calls.append(("attach", model, optimizer, config.run))

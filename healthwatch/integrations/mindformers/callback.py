@@ -20,6 +20,7 @@ from healthwatch.integrations.mindspore.taps import find_logits
 from healthwatch.session import Guard, Session, load
 
 SECTIONS = ("monitor", "callbacks", "profiler", "optimizer", "model", "healthwatch")
+LOGGER = logging.getLogger("healthwatch")
 LOGITS = "max_attention_logit"
 
 
@@ -38,6 +39,7 @@ class HealthWatch(TrainerCallback):  # type: ignore[misc]
     def __init__(self, config: str | os.PathLike[str] | None = None) -> None:
         super().__init__()
         self._integration: MindFormers | None = None
+        self._handlers: list[logging.Handler] = []
         self.session: Session | None = None if config is None else load(Path(config), self._find)
 
     @property
@@ -50,6 +52,7 @@ class HealthWatch(TrainerCallback):  # type: ignore[misc]
     def on_train_begin(self, args: Any, state: Any, **kwargs: Any) -> None:
         if self.session is None:
             self.session = load(_sections(args), self._find)
+        self._handlers = _share_handlers()
         self.session.attach(kwargs["model"], kwargs.get("optimizer"), first_step=int(state.global_step) + 1)
         if self._wants_logits() and not _tracks(kwargs["model"]):
             message = "rules ask for attention logits, which this model does not track"
@@ -66,6 +69,8 @@ class HealthWatch(TrainerCallback):  # type: ignore[misc]
     def on_train_end(self, args: Any, state: Any, **kwargs: Any) -> None:  # noqa: ARG002 - the trainer's signature
         if self.session is not None:
             self.session.close()
+        for handler in self._handlers:
+            LOGGER.removeHandler(handler)
 
     def _find(self, _model: Any, guard: Guard) -> MindFormers:
         self._integration = MindFormers(guard)
@@ -76,6 +81,19 @@ class HealthWatch(TrainerCallback):  # type: ignore[misc]
         if session is None or session.config.disabled:
             return False
         return any(LOGITS in rule.expression.text for rule in session.rules)
+
+
+def _share_handlers() -> list[logging.Handler]:
+    """Let our logger write where the trainer's does, unless it has been given handlers of its own."""
+    from mindformers.tools.logger import logger
+
+    if LOGGER.hasHandlers():
+        return []
+    if LOGGER.level == logging.NOTSET:
+        LOGGER.setLevel(logging.INFO)
+    for handler in logger.handlers:
+        LOGGER.addHandler(handler)
+    return list(logger.handlers)
 
 
 def _sections(args: Any) -> yamlfile.Document:

@@ -16,9 +16,11 @@ from healthwatch.integrations.mindspore.integration import Guard
 from healthwatch.integrations.mindspore.optimizer import parameter_names
 from healthwatch.integrations.mindspore.profiler import MindSporeProfiler
 from healthwatch.integrations.mindspore.reading import Reader, Reading, reader
+from healthwatch.integrations.mindspore.taps import Tap, names
 from healthwatch.monitors.max_logits import MaxLogits
 from healthwatch.monitors.moe import TokensPerExpert
 from healthwatch.monitors.train_state import MicroBatch, StepEnd, TrainState
+from healthwatch.stream import LabelSet
 
 if TYPE_CHECKING:
     from healthwatch.config import Config
@@ -70,7 +72,8 @@ class MindFormers:
         self._micro_batches: list[_MicroBatch] = []
         self._undo: list[Callable[[], None]] = []
         self.ending: Ending | None = None
-        self.trainer_prints_tokens = False
+        self.printed: frozenset[str] = frozenset({"train_state", "max_logits"})
+        self.logit_names: Mapping[LabelSet, str] = {}
         self.profiler = MindSporeProfiler()
 
     def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]:
@@ -87,7 +90,8 @@ class MindFormers:
             top_k = list(chain.from_iterable(each.routers.topk for each in self._chunks))
             self._moe = TokensPerExpert(labels_of(taps), top_k)
             monitors.append(self._moe)
-        logits = tuple(chain.from_iterable(each.logits for each in self._chunks))
+        logits: tuple[Tap, ...] = tuple(chain.from_iterable(each.logits for each in self._chunks))
+        self.logit_names = names(logits)
         if logits:
             self._max_logits = MaxLogits(labels_of(logits))
             monitors.append(self._max_logits)
@@ -172,7 +176,7 @@ class MindFormers:
             elif key == "local_loss":
                 self._take(value)
             elif key == "moe_tpe":
-                self.trainer_prints_tokens = True
+                self.printed |= {"moe_monitor"}  # some versions never record it, and so print nothing
 
     def _take(self, loss: Any) -> None:
         """The micro-batch's own squares; those of the sum so far, where there is more in it than the micro-batch."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from healthwatch.integrations.mindspore.optimizer import learning_rate, on_gradients, parameter_names
 from healthwatch.integrations.mindspore.profiler import MindSporeProfiler
 from healthwatch.integrations.mindspore.reading import HostReader, Reader, Reading, host_array, norm, reader
-from healthwatch.integrations.mindspore.taps import Routers, Tap, find_logits, find_routers
+from healthwatch.integrations.mindspore.taps import Routers, Tap, find_logits, find_routers, names
 from healthwatch.monitors.max_logits import MaxLogits
 from healthwatch.monitors.moe import TokensPerExpert
 from healthwatch.monitors.train_state import MicroBatch, StepEnd, TrainState
+from healthwatch.stream import LabelSet
 
 if TYPE_CHECKING:
     from healthwatch.config import Config
@@ -51,6 +52,8 @@ class MindSpore:
         self._read = read
         self._remove_hook: Callable[[], None] | None = None
         self.profiler = MindSporeProfiler()
+        self.printed: frozenset[str] = frozenset()  # nobody else prints in such a loop
+        self.logit_names: Mapping[LabelSet, str] = {}
 
     def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]:
         """Find the counters and logits of the model, hook the optimizer, and register every series known by now."""
@@ -58,6 +61,7 @@ class MindSpore:
         self._optimizer = optimizer
         self._routers: Routers = find_routers(model, config.top_k)
         self._logits: tuple[Tap, ...] = find_logits(model)
+        self.logit_names = names(self._logits)
         self._train_state = TrainState(parameter_names(model, optimizer))
         monitors: list[Monitor] = [self._train_state]
         if self._routers.taps:

@@ -7,18 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from healthwatch.stream import LabelSet
 from healthwatch.stream.location import location
+from healthwatch.stream.series import label_set
 
 _TOPK = ("topk", "num_experts_per_tok", "moe_router_topk")
 
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """One attribute of one cell, and the labels of the layer in which the cell stands."""
+    """One attribute of one cell, its name path, and the labels of the layer in which the cell stands."""
 
     cell: Any
     attribute: str
     labels: Mapping[str, str]
+    path: str
 
     def tensor(self) -> Any | None:
         return getattr(self.cell, self.attribute, None)
@@ -52,7 +55,14 @@ def _taps(found: Sequence[tuple[str, Any]], attribute: str) -> tuple[Tap, ...]:
     for each, (path, _) in zip(labels, found, strict=True):
         if times[frozenset(each.items())] > 1:
             each["cell"] = path
-    return tuple(Tap(cell, attribute, each) for each, (_, cell) in zip(labels, found, strict=True))
+    return tuple(
+        Tap(cell, attribute, each, f"{path}.{attribute}") for each, (path, cell) in zip(labels, found, strict=True)
+    )
+
+
+def names(taps: Sequence[Tap]) -> dict[LabelSet, str]:
+    """By the labels of its layer: what the trainer's logs call each."""
+    return {label_set(tap.labels): tap.path for tap in taps}
 
 
 def _topk(path: str, cells: Mapping[str, Any]) -> int | None:
