@@ -18,6 +18,7 @@ from healthwatch.stream import Frame, LabelSet, SeriesTable
 from healthwatch.stream.history import STALE
 
 Cell = tuple[int, int | None]  # step, micro-step from 0
+ATTEMPT_STEP = "attempt_step"  # every source gives it
 RESERVED = ("step", "attempt", "time", "micro_step")
 
 _RUN_SUFFIXES = (".sqlite", ".db")
@@ -46,9 +47,12 @@ def _from_series(case: Case, table: SeriesTable, every: int) -> Iterator[Frame]:
     for cell in cells:
         by_step[cell[0]].append(cell)
     for step in steps:
-        frame = Frame(step, time=step * case.step_time)
+        begins = [case.start, *(each for each in case.resume_at if each <= step)]
+        frame = Frame(step, len(begins), step * case.step_time)
         for cell in by_step[step]:
             _fill(frame, cell[1], cells[cell], table)
+        if all(series.metric != ATTEMPT_STEP for series in case.series):
+            frame.add(table.register(ATTEMPT_STEP, [{}]), step - begins[-1] + 1)
         frame.close(max(micro_steps) if any(cell[1] is not None for cell in by_step[step]) else None)
         yield frame
 
@@ -98,13 +102,17 @@ def _from_lines(path: Path, table: SeriesTable) -> Iterator[Frame]:
     other.
     """
     frame: Frame | None = None
+    first = 0
     for number, record in _records(path):
         step, attempt = record["step"], record.get("attempt", 1)
         if frame is None or (frame.step, frame.attempt) != (step, attempt):
+            if frame is None or frame.attempt != attempt:
+                first = step
             if frame is not None:
                 frame.close()
                 yield frame
             frame = Frame(step, attempt, float(record.get("time", step)))
+            frame.add(table.register(ATTEMPT_STEP, [{}]), step - first + 1)
         micro_step = record.get("micro_step")
         _add(frame, None if micro_step is None else micro_step - 1, _samples(path, number, record), table)
     if frame is not None:

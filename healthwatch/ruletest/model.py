@@ -77,6 +77,7 @@ class Case:
     interval: int = 1  # steps between two values
     start: int = 0  # the step of the first value
     step_time: float = 1.0  # seconds
+    resume_at: tuple[int, ...] = ()  # steps at which another attempt begins
     source: Path | None = None
     alerts: tuple[AlertTest, ...] = ()
     expressions: tuple[ExprTest, ...] = ()

@@ -74,6 +74,7 @@ class _Reader:
             self.length(section, "interval"),
             self.step(section, "start"),
             float(section.get("step_time", 1)),
+            tuple(sorted(section.get("resume_at", []))),
             None if source is None else folder / source,
             tuple(map(self.alert_test, self.items(section, "alert_rule_test"))),
             tuple(filter(None, map(self.expr_test, self.items(section, "promql_expr_test")))),

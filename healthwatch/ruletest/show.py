@@ -64,11 +64,7 @@ def around(trace: Trace, step: int, trees: Iterable[ast.Expr], rules: Sequence[s
         [series_text(_named(key)), *(_value(frame, tick, key) for frame, tick in columns)]
         for key in series[:MOST_SERIES]
     ]
-    rows += [
-        [rule, *(_phase(trace, rule, frame) for frame, _ in columns)]
-        for rule in rules
-        if rule in trace.phases
-    ]
+    rows += [[rule, *(_phase(trace, rule, frame) for frame, _ in columns)] for rule in rules if rule in trace.phases]
     table = _table([head, *rows])
     more = len(series) - MOST_SERIES
     return [*table, f"and {more} more series"] if more > 0 else table

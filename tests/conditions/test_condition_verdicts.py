@@ -204,6 +204,11 @@ class TestConstant:
     def test_quiet_on_what_moves(self):
         assert breaching(self.WHEN, {"loss": FLAT}) == {}
 
+    def test_quiet_on_a_sparse_log_and_on_a_series_that_ends(self):
+        sparse = [2.0 - step / 1000 if step % 30 == 0 else None for step in range(200)]
+        assert breaching(self.WHEN, {"loss": sparse}) == {}
+        assert breaching(self.WHEN, {"loss": FLAT[:30]}, until=60) == {}
+
     def test_quiet_again_when_it_moves_again(self):
         assert max(breaching(self.WHEN, {"loss": [1.0] * 30 + FLAT[1:20]})) == 30
 

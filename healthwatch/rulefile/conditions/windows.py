@@ -88,20 +88,27 @@ TREND = Condition(
 
 def _constant(args: Arguments) -> Expansion:
     test = Test.of(f"max_over_time({args.window()})", "==", f"min_over_time({args.window()})")
-    return Expansion((test,), (Guard(f"{args.selector} offset {half(args['window'])}"),))
+    enough = Guard(f"count_over_time({args.window()}) >= {args['min_samples']}")
+    return Expansion((test,), (Guard(f"{args.selector} offset {half(args['window'])}"), enough))
 
 
 CONSTANT = Condition(
     name="constant",
     summary="A series that does not move at all.",
     finds="A value that repeats exactly: a norm stuck at 0, a loss that is no longer computed, a counter that hangs.",
-    formula="max(window) = min(window); no verdict before half a window has passed",
+    formula="max(window) = min(window), from min_samples samples; no verdict before half a window has passed",
     source="A measured quantity of a training step differs from step to step in its last digits.",
     example={"metric": "grad_norm", "window": 50},
     not_for="Settings (learning rate, loss scale, batch size) and logs that print few digits.",
     labels=_SERIES,
     value="the value",
-    parameters=(*SERIES, steps("window", "For how many steps nothing moved.", 50)),
+    parameters=(
+        *SERIES,
+        steps("window", "For how many steps nothing moved.", 50),
+        Parameter(
+            "min_samples", "count", "One sample in the window always equals itself: so many must agree.", 5, least=2
+        ),
+    ),
     expand=_constant,
 )
 
