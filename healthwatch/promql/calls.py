@@ -15,8 +15,8 @@ from healthwatch.promql.functions import ELEMENTWISE
 from healthwatch.promql.node import VectorNode, WindowNode
 from healthwatch.promql.over_time import KEEPS_NAME, OVER_TIME, OverTime
 from healthwatch.promql.vector import (
+    FINITE,
     NO_LABELS,
-    Derived,
     Labels,
     Moment,
     Vector,
@@ -59,11 +59,6 @@ def _builder(*names: str) -> Callable[[Builder], Builder]:
     return enter
 
 
-def nameless(labels: Labels) -> Labels:
-    """The same label sets, whose names will be dropped from the result."""
-    return labels if labels is NO_LABELS else Labels(labels.sets, np.ones(len(labels), bool))
-
-
 def _numbers(planner: Planner, args: tuple[ast.Expr, ...], place: Place) -> tuple[VectorNode, ...]:
     return tuple(planner.vector(each, place) for each in args)
 
@@ -77,12 +72,11 @@ def _elementwise(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
     function = ELEMENTWISE[node.function]
     numbers = _numbers(planner, node.args[1:], place)
     source = planner.vector(node.args[0], place) if node.args else VectorNode("time()", _time)
-    marked = Derived(nameless)
 
     def apply(moment: Moment) -> Vector:
         vector = source.at(moment)
         values = function(vector.values, *(each.at(moment).scalar for each in numbers))
-        labels = marked(vector.labels)
+        labels = vector.labels.nameless()
         if values is None:
             return Vector(labels, vector.values, nothing(len(labels)), vector.known)
         return Vector(labels, values, vector.kept, vector.known)
@@ -95,7 +89,7 @@ def _over_time(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
     window_arg = next(each for each in node.args if type_of(each) == "matrix")
     others = tuple(each for each in node.args if each is not window_arg)
     source, numbers = planner.window(window_arg, place), _numbers(planner, others, place)
-    labels_of = Derived(_same if node.function in KEEPS_NAME else nameless)
+    keeps_name = node.function in KEEPS_NAME
     needs_now = node.function == "predict_linear"
 
     def apply(moment: Moment) -> Vector:
@@ -103,7 +97,7 @@ def _over_time(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
         arguments = [each.at(moment).scalar for each in numbers]
         if needs_now:
             arguments.append(moment.tick / TICKS_PER_STEP)
-        return over_window(function, window, labels_of(window.labels), arguments)
+        return over_window(function, window, window.labels if keeps_name else window.labels.nameless(), arguments)
 
     return VectorNode(node.function, apply, (source, *numbers), _timeless((source, *numbers)))
 
@@ -122,10 +116,6 @@ def _known(window: Window, kept: Mask) -> Mask:
     return kept if window.known is None else kept | (window.known & ~window.any())
 
 
-def _same(labels: Labels) -> Labels:
-    return labels
-
-
 def _training(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
     return training_node(planner, node, place)
 
@@ -136,16 +126,15 @@ def training_node(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
     function = training.TRAINING[node.function]
     source, inputs = baseline_source(planner, node.args[0], place)
     numbers = _numbers(planner, node.args[1:], place)
-    labels_of = Derived(nameless)
 
     def apply(moment: Moment) -> Vector:
         labels, baseline = source(moment)
         minimum = numbers[0].at(moment).scalar if numbers else function.min_samples
         if baseline is None:
             none = nothing(len(labels))
-            return Vector(labels_of(labels), np.zeros(len(labels)), none, none)
+            return Vector(labels.nameless(), np.zeros(len(labels)), none, none)
         values, kept = training.evaluate(function, baseline, minimum)
-        return Vector(labels_of(labels), values, kept, kept)
+        return Vector(labels.nameless(), values, kept, kept)
 
     return VectorNode(node.function, apply, (*inputs, *numbers), _timeless((*inputs, *numbers)))
 
@@ -157,9 +146,9 @@ def _nonfinite(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
 
     def nonfinite(moment: Moment) -> Vector:
         vector = source.at(moment)
+        if vector.grade == FINITE:
+            return replace(vector, kept=nothing(len(vector.kept)), order=None)
         finite = np.isfinite(vector.values)
-        if finite.all():
-            return replace(vector, kept=nothing(len(finite)), order=None)
         return replace(vector, kept=vector.kept & ~finite, order=None)
 
     return VectorNode("nonfinite", nonfinite, (source,), source.timeless)
@@ -265,12 +254,11 @@ def _timestamp(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
     """Of a selector: when its samples were taken; of anything else: the time of the evaluation."""
     source = planner.vector(node.args[0], place)
     times = planner.sample_times(node.args[0], place)
-    marked = Derived(nameless)
 
     def timestamp(moment: Moment) -> Vector:
         vector = source.at(moment)
         seconds: Floats = times(moment) / TICKS_PER_STEP * np.ones(len(vector.values))
-        return Vector(marked(vector.labels), seconds, vector.kept, vector.known)
+        return Vector(vector.labels.nameless(), seconds, vector.kept, vector.known)
 
     return VectorNode("timestamp", timestamp, (source,), source.timeless)
 

@@ -69,7 +69,8 @@ class Join:
         kept = both(left_kept, right_kept)
         same = left_kept is left_known and right_kept is right_known
         known = kept if same else both(left_known, right_known)
-        return Vector(self.labels, left_values, kept, known), left_values, right_values
+        grade = min(left.grade, right.grade)
+        return Vector(self.labels, left_values, kept, known, grade=grade), left_values, right_values
 
     def check_sides(self, left: Vector, right: Vector, group: str | None) -> None:
         """Raise EvaluationError if a side that must be unique has two kept elements in a match group."""

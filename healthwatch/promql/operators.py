@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from healthwatch.promql.vector import Vector, both
 from healthwatch.stream.ring import Floats, Mask
 
 Arithmetic: TypeAlias = Callable[[Floats, Floats], Floats]
-Comparison: TypeAlias = Callable[[Floats, Floats], Mask]
+Comparison: TypeAlias = Callable[[Floats, Any], Mask]
 
 ARITHMETIC: dict[str, Arithmetic] = {
     "+": np.add,
@@ -38,27 +38,31 @@ SET_OPERATORS = frozenset(("and", "or", "unless"))
 MIRRORED = {"==": "==", "!=": "!=", ">": "<", "<": ">", ">=": "<=", "<=": ">="}
 """The comparison that says the same with its sides changed over."""
 
+_OPPOSITE: dict[str, Comparison] = {">": np.less_equal, "<": np.greater_equal, ">=": np.less, "<=": np.greater}
+"""What holds where the comparison does not, unless one of the sides is NaN."""
+
 
 def compared(operator: str, result: Vector, left: Floats, right: Floats) -> Vector:
     """Keep of `result`, whose masks are those of both operands, the elements for which left and right compare.
 
     A NaN in a kept operand is no data: its comparison is false, and it is not known either (R4).
     """
-    kept = both(result.kept, COMPARISON[operator](left, right))
-    if operator == "!=":
-        return _unequal(result, kept, left, right)
-    return replace(result, kept=kept, known=_without_nan(result, left, right))
-
-
-def _unequal(result: Vector, kept: Mask, left: Floats, right: Floats) -> Vector:
-    return replace(result, kept=kept, known=_without_nan(result, left, right) | kept)
-
-
-def _without_nan(result: Vector, left: Floats, right: Floats) -> Mask:
+    held = COMPARISON[operator](left, right)
+    kept = both(result.kept, held)
+    if result.grade or not _may_hold_nan(operator, held, left, right):
+        return replace(result, kept=kept, grade=0)
     nan = np.isnan(left) | np.isnan(right)
-    return result.known & ~(nan & result.kept) if nan.any() else result.known
+    return replace(result, kept=kept, known=result.known & ~(nan & result.kept) | kept)
+
+
+def _may_hold_nan(operator: str, held: Mask, left: Floats, right: Floats) -> bool:
+    """Two comparisons and two counts are half the price of looking for NaN on both sides."""
+    opposite = _OPPOSITE.get(operator)
+    if opposite is None:
+        return True
+    return bool(np.count_nonzero(held) + np.count_nonzero(opposite(left, right)) < held.size)
 
 
 def truth(operator: str, result: Vector, left: Floats, right: Floats) -> Vector:
     """The comparison as 0 or 1."""
-    return replace(result, values=COMPARISON[operator](left, right).astype(np.float64))
+    return replace(result, values=COMPARISON[operator](left, right).astype(np.float64), grade=0)

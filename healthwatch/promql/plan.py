@@ -10,21 +10,23 @@ import numpy as np
 
 from healthwatch.promql import ast, calls
 from healthwatch.promql.aggregate import AGGREGATIONS, aggregate
-from healthwatch.promql.calls import nameless
 from healthwatch.promql.check import type_of
 from healthwatch.promql.groups import group, grouping
 from healthwatch.promql.match import DEFAULT, Matcher
+from healthwatch.promql.moving import Moving
 from healthwatch.promql.node import VectorNode, WindowNode
 from healthwatch.promql.operators import ARITHMETIC, COMPARISON, compared, truth
 from healthwatch.promql.pick import PICKS, CountValues
 from healthwatch.promql.reach import Demand, Reach
+from healthwatch.promql.screens import SCREENS, Screen, screened
 from healthwatch.promql.select import Selection, newest_row, newest_samples, row_at, window_of
 from healthwatch.promql.sets import SETS
 from healthwatch.promql.subquery import Subquery
 from healthwatch.promql.text import written
 from healthwatch.promql.vector import (
+    FINITE,
+    NO_NAN,
     Derived,
-    Labels,
     Moment,
     Vector,
     scalar_vector,
@@ -63,13 +65,18 @@ class Place:
 class Planner:
     """Builds nodes over one history. `clock` gives the wall seconds since the last step record."""
 
-    def __init__(self, history: History, subquery_step: int, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, history: History, subquery_step: int, clock: Callable[[], float], *, shortcuts: bool = True
+    ) -> None:
         self.history = history
+        self.shortcuts = shortcuts
         self.subquery_step = subquery_step
         self.clock = clock
         self.demands: list[Demand] = []
         self.nodes: dict[Hashable, AnyNode] = {}
         self._selections: dict[Hashable, Selection] = {}
+        self._moving: dict[Hashable, Moving] = {}
+        self._screens: dict[Hashable, Screen] = {}
 
     def vector(self, node: ast.Expr, place: Place) -> VectorNode:
         """The node of an expression that is a vector or a scalar."""
@@ -131,6 +138,20 @@ class Planner:
         found = [self.selection(node) for node in ast.walk(tree) if isinstance(node, ast.VectorSelector)]
         return tuple(dict.fromkeys(found))
 
+    def moving(self, node: ast.MatrixSelector) -> Moving:
+        """The moving baseline of a range selector, one for all that use it."""
+        key = shape(node)
+        if key not in self._moving:
+            selection, when = self.selection(node.selector), time_of(node.selector)
+            self._moving[key] = Moving(selection, node.window, when, self.history)
+        return self._moving[key]
+
+    def screen(self, function: str, node: ast.MatrixSelector) -> Screen:
+        key = function, shape(node)
+        if key not in self._screens:
+            self._screens[key] = SCREENS[function](self.moving(node))
+        return self._screens[key]
+
     def demand(self, selector: ast.VectorSelector, place: Place, window: int, rows: int) -> None:
         """Have the rows kept that a selector needs where it stands."""
         reach = place.reach.shifted(selector.offset, selector.at)
@@ -185,11 +206,10 @@ class Planner:
 
     def _negated(self, node: ast.Unary, place: Place) -> VectorNode:
         source = self.vector(node.expr, place)
-        marked = Derived(nameless)
 
         def negated(moment: Moment) -> Vector:
             vector = source.at(moment)
-            return replace(vector, labels=marked(vector.labels), values=-vector.values, order=None)
+            return replace(vector, labels=vector.labels.nameless(), values=-vector.values, order=None)
 
         return VectorNode("-", negated, (source,), source.timeless)
 
@@ -198,7 +218,8 @@ class Planner:
         build = set_operator if node.op in SETS else matched
         if scalar(node.left) or scalar(node.right):
             build = with_scalar
-        return VectorNode(node.op, build(node, left, right), (left, right), left.timeless and right.timeless)
+        plain = VectorNode(node.op, build(node, left, right), (left, right), left.timeless and right.timeless)
+        return screened(self, node, plain) if self.shortcuts else plain
 
     def _aggregate(self, node: ast.Aggregate, place: Place) -> VectorNode:
         source = self.vector(node.expr, place)
@@ -277,6 +298,8 @@ def matched(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
         lefts, rights = left.at(moment), right.at(moment)
         join = match_up(lefts, rights)
         pairs, one, other = join.pairs(lefts, rights)
+        if node.op in ARITHMETIC and not (pairs.grade == FINITE and node.op in "+-*"):
+            pairs = replace(pairs, grade=0)
         result = _operated(node, pairs, one, other)
         join.check_result(result.kept, matching.group)
         return result
@@ -286,23 +309,27 @@ def matched(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
 
 def with_scalar(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
     """A vector or a scalar with a scalar; a comparison keeps the vector's value."""
-    marked = Derived(nameless if node.op in ARITHMETIC or node.bool_modifier else _same)
+    drops_name = node.op in ARITHMETIC or node.bool_modifier
     vector_is_right = scalar(node.left)
 
     def evaluate(moment: Moment) -> Vector:
         lefts, rights = left.at(moment), right.at(moment)
         source = rights if vector_is_right else lefts
-        result = Vector(marked(source.labels), source.values, source.kept, source.known)
+        labels = source.labels.nameless() if drops_name else source.labels
+        other = lefts if vector_is_right else rights
+        grade = min(source.grade, NO_NAN) if np.isfinite(other.values[0]) and other.values[0] else 0
+        result = Vector(labels, source.values, source.kept, source.known, grade=grade)
         return _operated(node, result, lefts.values, rights.values)
 
     return evaluate
 
 
-def _same(labels: Labels) -> Labels:
-    return labels
+_KEEP_NO_NAN = frozenset("+-*/")
+"""A number without NaN and a finite one other than 0 give no NaN, whichever comes first in all but the division."""
 
 
 def _operated(node: ast.Binary, result: Vector, left: Floats, right: Floats) -> Vector:
     if node.op in COMPARISON:
         return (truth if node.bool_modifier else compared)(node.op, result, left, right)
-    return replace(result, values=ARITHMETIC[node.op](left, right))
+    grade = result.grade if node.op in _KEEP_NO_NAN else 0
+    return replace(result, values=ARITHMETIC[node.op](left, right), grade=grade)

@@ -41,11 +41,11 @@ class Program:
     record: 0 while one is evaluated, set by whoever has a clock.
     """
 
-    def __init__(self, history: History, *, subquery_step: int = TICKS_PER_STEP) -> None:
+    def __init__(self, history: History, *, subquery_step: int = TICKS_PER_STEP, shortcuts: bool = True) -> None:
         self.history = history
         self.stalled_seconds = 0.0
         self.queries: list[Query] = []
-        self._planner = Planner(history, subquery_step, lambda: self.stalled_seconds)
+        self._planner = Planner(history, subquery_step, lambda: self.stalled_seconds, shortcuts=shortcuts)
         self._epoch = 0
         self._seen: tuple[object, ...] = ()
 

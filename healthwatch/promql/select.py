@@ -9,11 +9,13 @@ import numpy as np
 
 from healthwatch.promql import ast
 from healthwatch.promql.regex import compile_regex
-from healthwatch.promql.vector import Labels, Vector, everything, get, with_name
+from healthwatch.promql.vector import FINITE, NO_NAN, Labels, Vector, everything, get, with_name
 from healthwatch.promql.window import Window
-from healthwatch.stream import ABSENT, History
+from healthwatch.stream import ABSENT, History, ring
 from healthwatch.stream.ring import DENSE, Floats, Mask, Ring, is_absent, is_sample
 from healthwatch.stream.series import METRIC_NAME, Columns, LabelSet
+
+GRADES = {ring.FINITE: FINITE, ring.CLEAN: NO_NAN}
 
 Test = Callable[[str], bool]
 
@@ -197,8 +199,9 @@ def newest_row(selection: Selection, tick: int) -> Vector:
 
 def _one_row(labels: Labels, part: Part, row: int) -> Vector:
     values = part.ring.row(row)[part.place]
-    there = everything(len(values)) if part.ring.state(row) <= DENSE else is_sample(values)
-    return Vector(labels, values, there, there)
+    state = part.ring.state(row)
+    there = everything(len(values)) if state <= DENSE else is_sample(values)
+    return Vector(labels, values, there, there, grade=GRADES.get(state, 0))
 
 
 def _joined_rows(labels: Labels, parts: tuple[Part, ...], tick: int) -> Vector:

@@ -53,7 +53,9 @@ def sum_rows(rows: Floats) -> Floats:
     total = add_rows(rows)
     doubtful = _doubtful(total, add_rows(np.abs(rows)))
     if doubtful.any():
-        total[doubtful] = _finished(*compensated(rows[:, doubtful]))
+        which = np.flatnonzero(doubtful)
+        which = which[np.isfinite(rows[:, which]).all(axis=0)]  # with an infinity or a NaN the order is all the same
+        total[which] = _finished(*compensated(rows[:, which]))
     return total
 
 
@@ -75,8 +77,8 @@ def sum_groups(values: Floats, starts: Indices) -> Floats:
 
 
 def _sum_in_order(values: Floats) -> float:
-    if np.isnan(values).any():
-        return float("nan")
+    if not np.isfinite(values).all():
+        return float(values.sum())
     return float(_finished(*compensated(values[:, None]))[0])
 
 
@@ -86,6 +88,7 @@ def mean_rows(rows: Floats, counts: Floats) -> Floats:
     mean = total / counts
     overflown = np.isinf(total)
     if overflown.any():
+        overflown[overflown] = np.isfinite(rows[:, overflown]).all(axis=0)
         mean[overflown] = _incremental_mean(rows[:, overflown], counts[overflown])
     return mean
 
@@ -126,7 +129,9 @@ def mean_groups(values: Floats, starts: Indices, counts: Indices) -> Floats:
     mean = total / counts
     for group in np.flatnonzero(np.isinf(total)):
         members = values[starts[group] : starts[group] + counts[group]]
-        mean[group] = _incremental_mean(members[:, None], counts[group : group + 1].astype(np.float64))[0]
+        if np.isfinite(members).all():
+            number = counts[group : group + 1].astype(np.float64)
+            mean[group] = _incremental_mean(members[:, None], number)[0]
     return mean
 
 

@@ -41,11 +41,12 @@ class Labels(Sequence[LabelSet]):
     `drop` marks names that disappear from the result: until then `by (__name__)` still sees them.
     """
 
-    __slots__ = ("drop", "sets")
+    __slots__ = ("_nameless", "drop", "sets")
 
     def __init__(self, sets: Iterable[LabelSet], drop: Mask | None = None) -> None:
         self.sets = tuple(sets)
         self.drop = drop if drop is not None and drop.any() else None
+        self._nameless: Labels | None = None
 
     @overload
     def __getitem__(self, index: int) -> LabelSet: ...
@@ -60,6 +61,13 @@ class Labels(Sequence[LabelSet]):
     def __repr__(self) -> str:
         return f"Labels({list(self.sets)!r})"
 
+    def nameless(self) -> Labels:
+        """The same label sets, whose names will be dropped from the result; always the same object."""
+        if self._nameless is None:
+            named = any(METRIC_NAME in dict(labels) for labels in self.sets)
+            self._nameless = Labels(self.sets, everything(len(self.sets))) if named else self
+        return self._nameless
+
     def dropped(self) -> Mask:
         return nothing(len(self.sets)) if self.drop is None else self.drop
 
@@ -68,11 +76,15 @@ NO_LABELS = Labels(((),))
 """Those of a scalar."""
 
 
+NO_NAN, FINITE = 1, 2
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Vector:
     """One element a label set. `values` counts only where `kept`; clear is `known & ~kept`.
 
-    `order`, where a sorting function has set it, lists the kept elements as they are to be shown.
+    `order`, where a sorting function has set it, lists the kept elements as they are to be shown. `grade` is what
+    is known of the values of kept elements: `FINITE`, `NO_NAN` or nothing.
     """
 
     labels: Labels
@@ -80,6 +92,7 @@ class Vector:
     kept: Mask
     known: Mask
     order: Indices | None = None
+    grade: int = 0
 
     @property
     def scalar(self) -> float:

@@ -18,7 +18,11 @@ Cadence: TypeAlias = Literal["micro-step", "step", "sparse"]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """`labels` are those that its series may carry; `source` is the monitor or reader that yields it."""
+    """`labels` are those that its series may carry, `optional` those of them that not every series has.
+
+    `source` is the monitor or reader that yields it, `every` the steps between two samples of a sparse one where that
+    is known, `series` how many there are of it in a large model where they are many.
+    """
 
     name: str
     unit: str
@@ -27,6 +31,9 @@ class Metric:
     cadence: Cadence
     source: str
     help: str
+    optional: tuple[str, ...] = ()
+    every: int | None = None
+    series: int | None = None
 
 
 @cache
@@ -37,4 +44,4 @@ def catalogue() -> Mapping[str, Metric]:
 
 
 def _metric(name: str, entry: Mapping[str, Any]) -> Metric:
-    return Metric(name=name, labels=tuple(entry["labels"]), **{k: v for k, v in entry.items() if k != "labels"})
+    return Metric(name=name, **{key: tuple(each) if isinstance(each, list) else each for key, each in entry.items()})

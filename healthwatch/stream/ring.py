@@ -19,8 +19,8 @@ STALE_BITS: Final = 0x7FF8_0000_057A_1E02
 ABSENT: Final[float] = float(np.array(ABSENT_BITS, dtype=np.int64).view(np.float64))
 STALE: Final[float] = float(np.array(STALE_BITS, dtype=np.int64).view(np.float64))
 
-UNKNOWN, CLEAN, DENSE, SPARSE = 0, 1, 2, 3
-"""What is known of a row: nothing yet, no NaN in it, a sample of every series, or gaps."""
+UNKNOWN, FINITE, CLEAN, DENSE, SPARSE = range(5)
+"""What is known of a row: nothing yet, all values finite, no NaN in it, a sample of every series, or gaps."""
 
 _GROWTH = 1.125
 
@@ -82,16 +82,21 @@ class Ring:
             return self._data[low:high, : self.width]
         return np.concatenate((self._data[low:, : self.width], self._data[: high - capacity, : self.width]))
 
+    def columns(self, start: int, end: int, columns: Columns) -> Floats:
+        """The values of some columns in rows [start, end), one column of the ring a row of the result."""
+        slots = np.arange(start, end) % len(self._data)
+        return np.asarray(self._data[slots, columns[:, None]])
+
     def state(self, row: int) -> int:
         found = self._states[row - self._base]
         return found or self._inspect(row)
 
     def worst_state(self, start: int, end: int) -> int:
-        """The worst state of rows [start, end): CLEAN only if no value in them is a NaN of any kind."""
+        """The worst state of rows [start, end); FINITE for none."""
         states = self._states[start - self._base : end - self._base]
         if 0 in states:
             return max(self.state(row) for row in range(start, end))
-        return max(states, default=CLEAN)
+        return max(states, default=FINITE)
 
     def put(self, tick: int, place: slice | Columns, values: NDArray[Any], keep_from: int) -> None:
         """Write values at a tick. A full ring drops its rows up to `keep_from` before it grows."""
@@ -132,12 +137,12 @@ class Ring:
 
     def _inspect(self, row: int) -> int:
         values = self.row(row)
-        if not np.isnan(values).any():
+        if np.isfinite(values).all():
+            found = FINITE
+        elif not np.isnan(values).any():
             found = CLEAN
-        elif is_sample(values).all():
-            found = DENSE
         else:
-            found = SPARSE
+            found = DENSE if is_sample(values).all() else SPARSE
         self._states[row - self._base] = found
         return found
 

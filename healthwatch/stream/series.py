@@ -88,6 +88,11 @@ class SeriesTable:
         interned = self._metrics.get(metric)
         return interned.labels if interned else ()
 
+    def column(self, metric: str, labels: LabelSet) -> int | None:
+        """The column of the series with exactly these labels, None where there is none."""
+        interned = self._metrics.get(metric)
+        return interned.columns.get(labels) if interned else None
+
     def width(self, metric: str) -> int:
         return len(self.labels(metric))
 

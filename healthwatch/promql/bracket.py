@@ -1,0 +1,43 @@
+"""A lower bound of every series' moving median, for two comparisons a step.
+
+For each series a low order statistic L of its window, and how many values of the window are below it. While these are
+fewer than half the median is at least L. Where they are not, L is taken anew from the window.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from healthwatch.promql.moving import Counts, Span, count_in, count_out, counts_for
+from healthwatch.promql.vector import Indices
+from healthwatch.stream.ring import Floats
+
+_QUANTILE = 0.28
+"""Low enough that few bounds are passed in a step, high enough to exclude nearly every series."""
+
+
+class Bracket:
+    def __init__(self) -> None:
+        self.low: Floats = np.empty(0)
+        self._below: Counts = np.zeros(0, np.uint8)
+
+    def rebuild(self, span: Span) -> None:
+        size = len(span.part.columns)
+        self.low, self._below = np.empty(size), counts_for(span, 1)[0]
+        self.fit(span, np.arange(size))
+
+    def move(self, span: Span, leaving: range, entering: range) -> None:
+        for row in leaving:
+            count_out(self._below, span.row(row) < self.low)
+        for row in entering:
+            count_in(self._below, span.row(row) < self.low)
+        passed = np.flatnonzero(self._below > (span.count - 1) // 2)
+        if len(passed):
+            self.fit(span, passed)
+
+    def fit(self, span: Span, which: Indices) -> None:
+        """Take the bounds of some series from their windows."""
+        ordered = np.sort(span.columns(which), axis=1)
+        low = ordered[:, int(_QUANTILE * (span.count - 1))]
+        self.low[which] = low
+        self._below[which] = (ordered < low[:, None]).sum(axis=1)

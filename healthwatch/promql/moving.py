@@ -1,0 +1,185 @@
+"""Windows that move with the history: what a step adds and takes away, so that nothing is computed twice.
+
+Everything here is a shortcut. It never decides what the plain functions of `training` would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from healthwatch.promql.select import Part, Selection
+from healthwatch.promql.training import MIN_ROWS, Baseline
+from healthwatch.promql.vector import Indices, Labels, Moment
+from healthwatch.stream import History
+from healthwatch.stream.ring import DENSE, FINITE, Floats, Mask
+
+_BYTES = 120
+"""Below this length a window's counts fit into bytes, whatever comes before goes."""
+
+_MOST_IRREGULAR = 1 / 8
+"""From this share of series with gaps on, the plain way is the faster one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Span:
+    """Rows [start, now) of one metric before the row `now`."""
+
+    part: Part
+    start: int
+    now: int
+    tick: int
+    window: int
+
+    @property
+    def count(self) -> int:
+        return self.now - self.start
+
+    def row(self, row: int) -> Floats:
+        return self.part.ring.row(row)[self.part.place]
+
+    def ticks(self) -> NDArray[np.int64]:
+        return np.array(self.part.ring.ticks(self.start, self.now), dtype=np.int64)
+
+    def columns(self, which: Indices) -> Floats:
+        """The rows of some series, a series a row."""
+        return self.part.ring.columns(self.start, self.now, self._ring_columns(which))
+
+    def baseline(self, which: Indices) -> Baseline:
+        """What the plain functions need for some of the series."""
+        values = np.ascontiguousarray(self.columns(which).T)
+        return Baseline(self.row(self.now)[which], values, np.isfinite(values), self.ticks(), self.tick, self.window)
+
+    def _ring_columns(self, which: Indices) -> Indices:
+        place = self.part.place
+        return which + place.start if isinstance(place, slice) else place[which]
+
+
+Counts: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
+"""How many values of a window do something: bytes while they suffice, which numpy adds five times as fast."""
+
+
+def counts_for(span: Span, rows: int) -> Counts:
+    size = len(span.part.columns)
+    if span.count < _BYTES:
+        return np.zeros((rows, size), np.uint8)
+    return np.zeros((rows, size), np.uint16)
+
+
+def count_in(counts: Counts, there: Mask) -> None:
+    np.add(counts, there.view(np.uint8), out=counts, casting="unsafe")
+
+
+def count_out(counts: Counts, there: Mask) -> None:
+    np.subtract(counts, there.view(np.uint8), out=counts, casting="unsafe")
+
+
+class Follower(Protocol):
+    """Something that is kept up to date with a window."""
+
+    def rebuild(self, span: Span) -> None: ...
+
+    def move(self, span: Span, leaving: range, entering: range) -> None: ...
+
+
+@dataclass(slots=True)
+class Moving:
+    """The baseline of a selector: `window` ticks before its newest row, or `MIN_ROWS` rows if that is more.
+
+    `irregular` marks series with a value in the window that is not finite; followers may hold anything for those.
+    """
+
+    selection: Selection
+    window: int
+    when: Callable[[Moment], int]
+    history: History
+    followers: list[Follower] = field(default_factory=list)
+    span: Span | None = None
+    irregular: Mask | None = None
+    _gaps: NDArray[np.int16] | None = None
+    _of: tuple[Labels | None, int] = (None, -1)
+    _at: tuple[int, int] = (-1, -1)
+
+    def follow(self, follower: Follower) -> None:
+        self.followers.append(follower)
+        self.span = None
+        self._at = (-1, -1)
+
+    def at(self, moment: Moment) -> Span | None:
+        """The span at a moment with everything up to date; None where only the plain way will do."""
+        if self._at != (moment.epoch, moment.tick):
+            self._at = moment.epoch, moment.tick
+            self._advance(self.when(moment))
+        return self.span
+
+    def _advance(self, tick: int) -> None:
+        before, of = self.span, (self.selection.labels, self.history.changes)
+        same = self._of[0] is of[0] and self._of[1] == of[1]
+        self._of = of
+        self.span = span = self._span_at(tick)
+        if span is None:
+            return
+        if before is not None and same and _follows(before, span):
+            self._move(before, span)
+        else:
+            self._rebuild(span)
+        self._mark_irregular()
+
+    def _span_at(self, tick: int) -> Span | None:
+        parts = self.selection.parts
+        if len(parts) != 1:
+            return None
+        part = parts[0]
+        now = part.newest(tick)
+        if now is None:
+            return None
+        ring = part.ring
+        start = max(min(ring.find(tick - self.window), now - MIN_ROWS), ring.first)
+        if start == now or not (part.whole or ring.worst_state(start, now + 1) <= DENSE):
+            return None
+        return Span(part, start, now, ring.tick(now), self.window)
+
+    def _rebuild(self, span: Span) -> None:
+        self._gaps = None
+        self._count(span, range(span.start, span.now), 1)
+        for follower in self.followers:
+            follower.rebuild(span)
+
+    def _move(self, before: Span, span: Span) -> None:
+        leaving, entering = range(before.start, span.start), range(before.now, span.now)
+        self._count(span, leaving, -1)
+        self._count(span, entering, 1)
+        for follower in self.followers:
+            follower.move(span, leaving, entering)
+
+    def _count(self, span: Span, rows: range, sign: int) -> None:
+        """Keep count of the values that are not finite."""
+        for row in rows:
+            if span.part.ring.state(row) != FINITE:
+                gaps = ~np.isfinite(span.row(row))
+                if self._gaps is None:
+                    self._gaps = np.zeros(len(gaps), np.int16)
+                self._gaps += sign * gaps
+
+    def _mark_irregular(self) -> None:
+        self.irregular = None
+        if self._gaps is not None:
+            irregular = self._gaps > 0
+            share = np.count_nonzero(irregular)
+            if not share:
+                self._gaps = None
+            elif share > _MOST_IRREGULAR * len(irregular):
+                self.span = None
+            else:
+                self.irregular = irregular
+
+
+def _follows(before: Span, span: Span) -> bool:
+    """Whether one span can be made from the other by rows that are still here."""
+    forward = before.start <= span.start and before.now <= span.now and before.start >= span.part.ring.first
+    moved = span.now - before.now + span.start - before.start
+    return forward and moved <= max(before.count // 2, 4) and (before.count < _BYTES) == (span.count < _BYTES)

@@ -1,0 +1,128 @@
+"""Every shortcut against its plain twin: the same kept, the same known, and the same values of what is kept, bit for bit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from healthwatch.promql import Program, Query, parse
+from healthwatch.stream import ABSENT, TICKS_PER_STEP, Frame, History, SeriesTable, tick_of
+
+RULES = [
+    "spike_ratio(x[{w}]) > {k}",
+    "spike_ratio(x[{w}], {n}) >= {k}",
+    "{k} < spike_ratio(x[{w}])",
+    "robust_zscore(x[{w}]) > {k}",
+    "robust_zscore(x[{w}], {n}) >= {k}",
+    "ema_ratio(x[{w}]) > {k}",
+    "ema_ratio(x[{w}], {n}) > {k}",
+    "count(spike_ratio(x[{w}]) > {k}) > 1",
+    'robust_zscore(x{{e=~"1|3|4"}}[{w}], {n}) > {k}',
+    "max_over_time((ema_ratio(x[{w}]) > {k})[5:1])",
+    "spike_ratio(x[{w}] offset 3) > {k}",
+]
+rules = st.builds(
+    lambda text, w, k, n: text.format(w=w, k=k, n=n),
+    st.sampled_from(RULES),
+    st.sampled_from([3, 10, 20, 40, 150]),
+    st.sampled_from(["0.5", "1", "1.5", "2", "6"]),
+    st.sampled_from([1, 3, 8]),
+)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[np.random.Generator, dict[str, float]]:
+    """A random run: how values are spread, and how often something is wrong with them."""
+    shape = {
+        "spread": draw(st.sampled_from([0.0, 0.1, 0.7])),
+        "integers": draw(st.sampled_from([0, 0, 1, 3])),
+        "nonfinite": draw(st.sampled_from([0, 0, 0.002, 0.05])),
+        "absent": draw(st.sampled_from([0, 0, 0, 0.02, 0.3])),
+        "negative": draw(st.sampled_from([0, 0, 0.3])),
+        "zero": draw(st.sampled_from([0, 0, 0.6])),
+        "huge": draw(st.sampled_from([0, 0, 0.01])),
+        "micro_steps": draw(st.sampled_from([1, 1, 2])),
+        "rewind": draw(st.sampled_from([0, 0, 1])),
+    }
+    return np.random.default_rng(draw(st.integers(0, 2**32))), shape
+
+
+def values_of(rng: np.random.Generator, shape: dict[str, float], size: int) -> np.ndarray:
+    values = rng.lognormal(0, shape["spread"], size) * (1 + np.arange(size) % 5)
+    if shape["integers"]:
+        values = np.round(values * shape["integers"])
+    for key, fault in (("zero", 0.0), ("negative", -1.0), ("huge", 1e30)):
+        values[rng.random(size) < shape[key]] *= fault
+    values[rng.random(size) < 0.01] *= 12
+    bad = rng.random(size) < shape["nonfinite"]
+    values[bad] = rng.choice([math.nan, math.inf, -math.inf], bad.sum())
+    values[rng.random(size) < shape["absent"]] = ABSENT
+    return values
+
+
+def same(plain: Query, quick: Query, tick: int) -> None:
+    left, right = plain.evaluate(tick), quick.evaluate(tick)
+    assert list(left.labels) == list(right.labels)
+    assert left.kept.tolist() == right.kept.tolist(), f"kept at {tick}"
+    assert left.known.tolist() == right.known.tolist(), f"known at {tick}"
+    assert left.values[left.kept].tobytes() == right.values[left.kept].tobytes(), f"values at {tick}"
+
+
+@given(run=runs(), text=rules)
+@settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+def test_a_shortcut_says_what_the_plain_way_says(
+    run: tuple[np.random.Generator, dict[str, float]], text: str
+) -> None:
+    rng, shape = run
+    expression = parse(text).expression
+    assert expression is not None
+    table = SeriesTable()
+    history = History(table)
+    sizes = [24, 30]
+    plain = Program(history, shortcuts=False).add(expression)
+    program = Program(history)
+    quick = program.add(expression)
+    program.retain()
+    step = 0
+    for _ in range(80):
+        step += 1
+        if shape["rewind"] and step == 60:
+            step, shape["rewind"] = 45, 0
+            history.rewind(tick_of(step))
+            step += 1
+        series = table.register("x", [{"e": str(i % 6), "i": str(i)} for i in range(sizes[step > 40])])
+        frame = Frame(step)
+        micro_steps = int(shape["micro_steps"])
+        for micro in range(micro_steps):
+            values = values_of(rng, shape, len(series))
+            frame.add(series, values, micro_step=micro if micro_steps > 1 else None)
+        frame.close()
+        history.extend(frame)
+        for tick in quick.due(frame):
+            same(plain, quick, tick)
+    same(plain, quick, tick_of(step) + TICKS_PER_STEP // 2)
+
+
+@pytest.mark.parametrize(
+    "text", ["spike_ratio(x[20]) > 3", "robust_zscore(x[20]) > 6", "ema_ratio(x[20]) > 3"]
+)
+def test_labels_are_one_object_whichever_way_was_taken(text: str) -> None:
+    """While the window fills, and when most of the series have gaps, the plain way is taken."""
+    expression = parse(text).expression
+    assert expression is not None
+    table = SeriesTable()
+    history, series = History(table), table.register("x", [{"i": str(i)} for i in range(16)])
+    query = Program(history).add(expression)
+    seen = set()
+    for step in range(1, 60):
+        values = np.ones(16) + step % 3
+        values[: 12 if 30 < step < 33 else 0] = np.nan
+        history.append(tick_of(step), series, values)
+        seen.add(id(query.evaluate(tick_of(step)).labels))
+    assert len(seen) == 1
