@@ -17,6 +17,9 @@ from healthwatch.rulefile.load import BUILTIN, load_rules
 from healthwatch.rulefile.model import Loaded
 
 
+LOGITS = "max_attention_logit"
+
+
 @dataclass(frozen=True, slots=True)
 class Checked:
     """A config with its rules. `config` is None where anything is an error; the rules are checked all the same."""
@@ -47,6 +50,7 @@ def load_all(source: str | Path | yamlfile.Document, environment: Mapping[str, s
     rules = load_rules(_present(config, ours), config.override, Facts(config.top_k, config.experts))
     _check_overrides(ours, config, rules)
     _check_ladders(ours, config, rules)
+    _check_logits(ours, config, rules)
     found = (*in_order(ours.diagnostics), *rules.diagnostics)
     return Checked(None if errors(found) else config, rules, found)
 
@@ -106,3 +110,17 @@ def _check_ladders(ours: Section, config: Config, rules: Loaded) -> None:
         message = f'rule "{rule.name}" climbs the ladder "{rule.escalation}", which is not here'
         mend = suggest(rule.escalation, config.escalation, "ladders")
         ours.report("HW035", message, *place, at_key=not own, help=mend)
+
+
+def _check_logits(ours: Section, config: Config, rules: Loaded) -> None:
+    """The trainer tracks attention logits if something in its own sections asks for them; a rule is none of those."""
+    if config.max_logits_interval is not None or config.qk_clip:
+        return
+    callbacks = ours.document.data.get("callbacks")
+    asking = [rule.name for rule in rules.rules if LOGITS in rule.expression.text]
+    for position, callback in enumerate(callbacks if isinstance(callbacks, list) and asking else []):
+        if isinstance(callback, dict) and callback.get("type") == "HealthWatch":
+            message = f'the trainer tracks no attention logits, for which "{asking[0]}" asks'
+            mend = "add - {type: MaxLogitsMonitor, step_interval: 1000} to the callbacks"
+            place = ("callbacks", position, "type")
+            ours.diagnostics.append(ours.document.at_value("HW038", message, place, severity="warning", help=mend))
