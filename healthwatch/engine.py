@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from healthwatch.alerting import inhibit
+from healthwatch.alerting import inhibit, silence
 from healthwatch.alerting.book import Book
 from healthwatch.alerting.clock import Clock
-from healthwatch.alerting.escalation import Policy, Standing, escalate
+from healthwatch.alerting.escalation import Mode, Policy, Standing, escalate
 from healthwatch.alerting.escalation import rewind as rewind_standing
 from healthwatch.alerting.model import Incident, Intent, Now, Transition
 from healthwatch.alerting.policy import SILENT
@@ -42,18 +42,24 @@ class Engine:
         self.book, self.standing, self.policy = Book(), Standing(), policy
         self._by_rule = {watch.rule.name: watch for watch in self.watches}
         self._shadows = {rule.name for rule in rules if rule.mode == "shadow"}
-        self._clock = Clock()
+        self.clock = Clock()
+        self._silences: tuple[silence.Silence, ...] = ()
+        self._site: Mapping[str, str] = {}
+
+    def silence(self, silences: Sequence[silence.Silence], site: Mapping[str, str]) -> None:
+        """Replace the silences; `site` are the labels that every alert of this process shares (run, rank)."""
+        self._silences, self._site = tuple(silences), site
 
     def step(self, frame: Frame) -> Outcome:
         """Evaluate every rule on a closed frame and move alerts, incidents and the ladder by one step."""
-        now = self._clock.at(frame)
+        now = self.clock.at(frame)
         self.history.extend(frame)
         problems: list[Problem] = []
         changed = [
-            (watch, watch.advance(frame, self.book, now, self._clock.attempt_step, problems)) for watch in self.watches
+            (watch, watch.advance(frame, self.book, now, self.clock.attempt_step, problems)) for watch in self.watches
         ]
         incidents = self.book.settle([(watch.subject, transitions) for watch, transitions in changed], now)
-        incidents = [self._inhibit(incident, now) for incident in incidents]
+        incidents = [self._hold_back(incident, now) for incident in incidents]
         intents, self.standing = escalate(incidents, self.standing, self.policy, now)
         return Outcome(
             now,
@@ -63,18 +69,31 @@ class Engine:
             tuple(problems),
         )
 
+    def pause(self, time: float, mode: Mode) -> Outcome:
+        """What is to be told between steps: at a standstill of the training, or at its end (R6). Nothing else moves."""
+        now = self.clock.standing_at(time)
+        incidents = [self._silence(incident, now) for incident in self.book.open()]
+        intents, self.standing = escalate(incidents, self.standing, self.policy, now, mode)
+        problems: list[Problem] = []
+        detailed = tuple(self._with_details(intent, problems) for intent in intents)
+        return Outcome(now, (), tuple(incidents), detailed, tuple(problems))
+
     def rewind(self, step: int) -> tuple[Transition, ...]:
         """The run goes back: `step` is the first one to come again (R12)."""
-        to = self._clock.back(step)
+        to = self.clock.back(step)
         self.history.rewind(tick_of(step - 1))
         for watch in self.watches:
             watch.rewind(step)
         self.standing = rewind_standing(self.standing, to)
         return tuple(self.book.rewind(to))
 
-    def _inhibit(self, incident: Incident, now: Now) -> Incident:
+    def _hold_back(self, incident: Incident, now: Now) -> Incident:
         inhibited_by = self._by_rule[incident.rule].rule.inhibited_by
-        marked = inhibit.mark(incident, inhibited_by, self.book, self._shadows, now)
+        return self._silence(inhibit.mark(incident, inhibited_by, self.book, self._shadows, now), now)
+
+    def _silence(self, incident: Incident, now: Now) -> Incident:
+        labels = {**self._by_rule[incident.rule].rule.labels, **self._site}
+        marked = silence.mark(incident, self._silences, labels, self.book, now)
         self.book.keep(marked)
         return marked
 
@@ -86,8 +105,10 @@ class Engine:
     def _detailed(self, incident: Incident, now: Now, problems: list[Problem]) -> Incident:
         if not incident.active:
             return incident
+        watch = self._by_rule[incident.rule]
         try:
-            return replace(incident, details=self._by_rule[incident.rule].details(incident, now))
+            detailed = replace(incident, details=watch.details(incident, now))
+            return watch.evidence.attach(detailed, self.history, now.step, watch.rule.limit)
         except Exception as error:
             problems.append(Problem(incident.rule, "failed", f"detail: {type(error).__name__}: {error}"))
             return incident

@@ -45,6 +45,9 @@ class Book:
                 current.append(after)
         return current
 
+    def open(self) -> list[Incident]:
+        return [page.incident for page in self.pages.values() if page.incident is not None]
+
     def keep(self, incident: Incident) -> None:
         """Let an open incident stand in the book as it is now."""
         self.page(incident.rule).incident = incident if incident.active else None

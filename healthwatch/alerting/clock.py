@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from healthwatch.alerting.model import Now
 from healthwatch.stream import Frame
 
@@ -29,6 +31,19 @@ class Clock:
         self._first = Now(step, last.time, last.attempt, last.clock)
         self._last = Now(step, last.time, last.attempt, last.clock)
         return self._last
+
+    def standing_at(self, time: float) -> Now:
+        """The moment between two steps: the last step, with the wall clock gone on."""
+        last = self._last or self._first
+        return replace(last, time=time, clock=max(last.clock + time - last.time, last.clock))
+
+    @property
+    def moments(self) -> tuple[Now | None, Now]:
+        """The last step, and the first one of the attempt."""
+        return self._last, self._first
+
+    def revive(self, last: Now | None, first: Now) -> None:
+        self._last, self._first = last, first
 
     @property
     def attempt_step(self) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from healthwatch.alerting.lifecycle import earlier
 from healthwatch.alerting.model import Incident, Intent, LabelSet, Now, Reason, severity_rank
@@ -17,7 +17,10 @@ from healthwatch.stream.ticks import Duration
 Ladder: TypeAlias = Sequence[LadderStep]
 GroupKey: TypeAlias = tuple[str, LabelSet]  # receiver, group
 
+Mode: TypeAlias = Literal["step", "standstill", "end"]
+
 UNTOUCHED_BY_INHIBITION = frozenset({"log"})
+LONGEST_WAIT = 60.0  # seconds after which a wait of so many steps is over (R6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +53,21 @@ class Policy:
 
 
 def escalate(
-    incidents: Sequence[Incident], standing: Standing, policy: Policy, now: Now
+    incidents: Sequence[Incident], standing: Standing, policy: Policy, now: Now, mode: Mode = "step"
 ) -> tuple[list[Intent], Standing]:
-    """The intents of a step. `incidents` holds every open incident and those that ended at this step."""
+    """The intents of a step. `incidents` holds every open incident and those that ended at this step.
+
+    Between steps only people are told. At a `standstill` no step has come for `LONGEST_WAIT`: what waits for steps is
+    told, and a repeat in steps once. At the `end` of the run what waits is told, and nothing is repeated.
+    """
     intents: list[Intent] = []
     climbed = dict(standing.climbed)
     for incident in incidents:
-        if not incident.shadow:
+        if not incident.shadow and mode == "step":
             intents += _climb(incident, policy.ladder(incident), climbed, now)
     told = dict(standing.told)
-    for key, due in _due(incidents, standing.told, policy, now).items():
-        intent, after = _tell(key, due, told.get(key), policy, now)
+    for key, due in _due(incidents, standing.told, policy, now, mode).items():
+        intent, after = _tell(key, due, told.get(key), policy, now, mode)
         intents += [intent] if intent is not None else []
         if after is None:
             told.pop(key, None)
@@ -95,7 +102,7 @@ def _climb(incident: Incident, ladder: Ladder, climbed: dict[tuple[str, int], No
 def _reason(incident: Incident, step: LadderStep, last: Now | None, now: Now) -> Reason | None:
     if not incident.active:
         return "resolved" if _closing(step, last) else None
-    held = incident.inhibited and step.action not in UNTOUCHED_BY_INHIBITION
+    held = incident.held and step.action not in UNTOUCHED_BY_INHIBITION
     if held or step.when_state == "resolved":
         return None
     if last is None:
@@ -111,7 +118,7 @@ def _closing(step: LadderStep, last: Now | None) -> bool:
 
 
 def _due(
-    incidents: Iterable[Incident], told: Mapping[GroupKey, Told], policy: Policy, now: Now
+    incidents: Iterable[Incident], told: Mapping[GroupKey, Told], policy: Policy, now: Now, mode: Mode
 ) -> dict[GroupKey, dict[str, tuple[Incident, LadderStep]]]:
     """For each receiver and group: the incidents that it is to know of at this step."""
     groups: dict[GroupKey, dict[str, tuple[Incident, LadderStep]]] = {key: {} for key in told}
@@ -122,7 +129,7 @@ def _due(
             if step.action != "notify":
                 continue
             key = (str(step.argument), policy.group(incident))
-            if _known(incident, told.get(key)) or _tellable(incident, step, now):
+            if _known(incident, told.get(key)) or _tellable(incident, step, now, mode):
                 groups.setdefault(key, {}).setdefault(incident.id, (incident, step))
     return groups
 
@@ -131,10 +138,14 @@ def _known(incident: Incident, told: Told | None) -> bool:
     return told is not None and (incident.id in told.members or incident.id in told.waiting)
 
 
-def _tellable(incident: Incident, step: LadderStep, now: Now) -> bool:
+def _tellable(incident: Incident, step: LadderStep, now: Now, mode: Mode) -> bool:
+    if incident.held:
+        return False
     if step.when_state == "resolved":
-        return not incident.active and not incident.inhibited
-    return incident.active and not incident.inhibited and step.after.elapsed(*now.since(incident.opened))
+        return not incident.active
+    waits_for_steps = step.after.steps is not None
+    waited = step.after.elapsed(*now.since(incident.opened)) or (mode != "step" and waits_for_steps)
+    return incident.active and waited
 
 
 def _tell(
@@ -143,16 +154,19 @@ def _tell(
     told: Told | None,
     policy: Policy,
     now: Now,
+    mode: Mode,
 ) -> tuple[Intent | None, Told | None]:
     """What this receiver is told of this group now, and what it knows afterwards."""
-    known = {**told.members, **told.waiting} if told is not None else {}
+    heard = told.members if told is not None else {}
+    known = {**heard, **told.waiting} if told is not None else {}
     known.update({name: incident for name, (incident, _) in due.items()})
+    known = {name: incident for name, incident in known.items() if name in heard or not incident.held}
     members = tuple(known.values())
     if not members:
         return None, None
     if not any(incident.active for incident in members):
         return _intent(key, "resolved", members, now), None
-    reason = _news(members, told, policy.group_interval(key[0]), now)
+    reason = _news(members, told, policy.group_interval(key[0]), now, mode)
     if reason is None:
         assert told is not None
         heard = {name: incident for name, incident in known.items() if name in told.members}
@@ -175,6 +189,7 @@ def _news(
     told: Told | None,
     interval: Duration,
     now: Now,
+    mode: Mode,
 ) -> Reason | None:
     if told is None:
         return "opened"
@@ -183,12 +198,24 @@ def _news(
     if any(severity_rank(incident.severity) > told.severity for incident in joins):
         return "severity"
     elapsed = now.since(told.last)
-    if (joins or _joined(members) >= 2 * told.joined) and interval.elapsed(*elapsed):
+    if (joins or _joined(members) >= 2 * told.joined) and _over(interval, elapsed, mode):
         return "joined"
-    held = all(incident.inhibited for incident in active)
-    if told.repeat is not None and not held and told.repeat.elapsed(*elapsed):
+    held = all(incident.held for incident in active)
+    if told.repeat is not None and not held and _again(told.repeat, elapsed, mode):
         return "repeat"
     return None
+
+
+def _over(interval: Duration, elapsed: tuple[int, float], mode: Mode) -> bool:
+    steps_alone = interval.steps is not None
+    return interval.elapsed(*elapsed) or mode == "end" or (steps_alone and elapsed[1] >= LONGEST_WAIT)
+
+
+def _again(repeat: Duration, elapsed: tuple[int, float], mode: Mode) -> bool:
+    """A training that stands still says so once: steps have passed since the last message, and none will come."""
+    if mode == "step" or repeat.steps is None:
+        return mode != "end" and repeat.elapsed(*elapsed)
+    return mode == "standstill" and elapsed[0] > 0
 
 
 def _joined(members: Iterable[Incident]) -> int:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from healthwatch.alerting.causal import first_of
 from healthwatch.alerting.ledger import Ledger, Rows
 from healthwatch.alerting.model import Ending, Incident, Now, Sample, Transition
 
@@ -39,11 +40,13 @@ def update(
         firing=worst_alerts(ledger, firing, subject),
         count=len(firing),
         joined=incident.joined + fired,
+        last_verdict=ledger.last_verdict(firing),
     )
 
 
 def _open(subject: Subject, ledger: Ledger, firing: Rows, now: Now) -> Incident:
-    first = ledger.first(firing)
+    row = first_of(ledger, firing)
+    first = ledger.alert(row)
     assert first.since is not None
     return Incident(
         id=f"{subject.rule}@{now.step}" + (f"#{now.attempt}" if now.attempt > 1 else ""),
@@ -56,6 +59,8 @@ def _open(subject: Subject, ledger: Ledger, firing: Rows, now: Now) -> Incident:
         count=len(firing),
         joined=len(firing),
         shadow=subject.shadow,
+        first=ledger.labels[row],
+        last_verdict=ledger.last_verdict(firing),
     )
 
 

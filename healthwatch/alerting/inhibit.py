@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-import numpy as np
-
 from healthwatch.alerting.book import Book
 from healthwatch.alerting.ledger import Ledger, Rows
 from healthwatch.alerting.model import Incident, LabelSet, Now

@@ -86,11 +86,27 @@ class Ledger:
         here = (found["last_verdict"]["step"] == now.step) & (found["last_verdict"]["attempt"] == now.attempt)
         return np.asarray(here & (found["cleared"]["step"] == NEVER))
 
-    def first(self, rows: Rows) -> Alert:
-        """The alert among the rows whose first breach is the earliest."""
-        found = self._rows[rows]
-        order = np.lexsort((found["micro_step"], found["since"]["step"], found["since"]["attempt"]))
-        return self.alert(int(rows[order[0]]))
+    def earliest(self, rows: Rows) -> Rows:
+        """Those of the rows whose first breach is the earliest: the same attempt, step and micro-step."""
+        for key in (lambda found: found["since"]["attempt"], lambda found: found["since"]["step"], _micro_step):
+            keys = key(self._rows[rows])
+            rows = rows[keys == keys.min()]
+        return rows
+
+    def last_verdict(self, rows: Rows) -> Now | None:
+        """The last breach or clear of any of the rows."""
+        found = self._rows[rows]["last_verdict"]
+        return _now(found[np.lexsort((found["step"], found["attempt"]))[-1]])
+
+    def live(self) -> tuple[list[LabelSet], NDArray[Any]]:
+        """The alerts that are pending or firing: their label sets, and their rows as an array of `ROW`."""
+        rows = np.flatnonzero(self._live)
+        return [self.labels[row] for row in rows], self._rows[rows]
+
+    def revive(self, labels: Sequence[LabelSet], rows: NDArray[Any]) -> None:
+        """Take in what `live` gave, before the first step."""
+        self.labels, self.result = list(labels), ()
+        self._rows, self._live = rows.copy(), np.ones(len(rows), bool)
 
     def alert(self, row: int) -> Alert:
         return _alert(self._rows[row])
@@ -166,6 +182,11 @@ class Ledger:
             new = places[self.labels[old]]
             rows[new], live[new] = self._rows[old], True
         self.labels, self.result, self._rows, self._live = labels, result, rows, live
+
+
+def _micro_step(found: NDArray[Any]) -> NDArray[Any]:
+    """A breach at a step's end came after its micro-steps."""
+    return np.where(found["micro_step"] == NEVER, np.iinfo("i4").max, found["micro_step"])
 
 
 def _due(found: NDArray[Any], now: Now, timing: Timing) -> NDArray[np.bool_]:

@@ -86,10 +86,33 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One series and its value, as a message lists it."""
+    """One series and its value, as a message lists it.
+
+    Where the rule's own series is behind it, a message also says what was measured (`now`) and the median of the
+    finite samples before (`baseline`).
+    """
 
     labels: LabelSet
     value: float
+    now: float | None = None
+    baseline: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """What was measured by its baseline; None where one is missing or the baseline is not above 0."""
+        if self.now is None or self.baseline is None or not self.baseline > 0:
+            return None
+        return self.now / self.baseline
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a series did up to now, for a picture: `steps` are points on the step axis (micro-steps between them)."""
+
+    labels: LabelSet
+    steps: tuple[float, ...]
+    values: tuple[float, ...]
+    threshold: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +131,21 @@ class Incident:
     ended: Now | None = None
     ending: Ending | None = None
     inhibited: bool = False
+    silenced: bool = False
     shadow: bool = False
+    first: LabelSet | None = None  # the series that began it, in causal order
+    last_verdict: Now | None = None  # the last step at which one of its alerts had a breach or a clear
     details: tuple[Sample, ...] = ()  # the rule's `detail` where it has one, when a message is written
+    traces: tuple[Trace, ...] = ()  # of the worst series, when a message is written
 
     @property
     def active(self) -> bool:
         return self.ended is None
+
+    @property
+    def held(self) -> bool:
+        """Whether nobody is to be told for now."""
+        return self.inhibited or self.silenced
 
 
 Reason: TypeAlias = Literal["opened", "joined", "severity", "repeat", "resolved"]

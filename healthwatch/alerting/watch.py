@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from healthwatch.alerting.book import Book
+from healthwatch.alerting.evidence import Evidence
 from healthwatch.alerting.incident import Subject, worst_first
 from healthwatch.alerting.inhibit import belong
 from healthwatch.alerting.ledger import Ledger
@@ -46,6 +47,7 @@ class Watch:
     detail: Query | None
     timing: Timing
     metrics: frozenset[str] | None  # None: a selector without a metric name
+    evidence: Evidence
     rows: deque[int] = field(default_factory=lambda: deque(maxlen=9))
     silent: bool = True
     first_step: int | None = None
@@ -53,6 +55,10 @@ class Watch:
     @classmethod
     def of(cls, rule: Rule, program: Program, no_data_after: int) -> Watch:
         """Compile a rule's expressions into the program."""
+        evidence = Evidence.of(rule.expression.tree, lowest=worst(rule.expression.tree) == "lowest")
+        wanted = evidence.wants()
+        if wanted is not None:
+            program.add(replace(rule.expression, tree=wanted), rule.lookback)
         return cls(
             rule,
             Subject(rule.name, rule.severity, rule.mode == "shadow", worst(rule.expression.tree), rule.limit),
@@ -61,6 +67,7 @@ class Watch:
             None if rule.detail is None else program.add(rule.detail, rule.lookback),
             Timing(rule.for_, rule.for_records, rule.keep_firing_for, no_data_after),
             _metrics(rule.expression.tree),
+            evidence,
         )
 
     def advance(
