@@ -16,7 +16,6 @@ from healthwatch.rulefile.lint import Facts
 from healthwatch.rulefile.load import BUILTIN, load_rules
 from healthwatch.rulefile.model import Loaded
 
-
 LOGITS = "max_attention_logit"
 
 

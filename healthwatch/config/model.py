@@ -121,6 +121,10 @@ class Config:
     profiler: ProfilerSection = ProfilerSection()
     top_k: int | None = None
     experts: int | None = None  # routed ones of a layer
-    qk_clip: bool = False  # Muon clips q and k, so the model tracks its maximum attention logits
+    qk_clip_threshold: float | None = None  # Muon clips q and k there, so the model tracks its maximum attention logits
     disabled: bool = False
     dry_run: bool = False
+
+    @property
+    def qk_clip(self) -> bool:
+        return self.qk_clip_threshold is not None

@@ -85,7 +85,7 @@ def _config(root: Section, ours: Section, environment: Mapping[str, str]) -> Con
         max_logits_interval=trainer.max_logits_interval(root),
         total_steps=trainer.total_steps(root),
         profiler=trainer.profiler(root),
-        qk_clip=trainer.qk_clip(root),
+        qk_clip_threshold=trainer.qk_clip_threshold(root),
         top_k=ours.get("top_k", trainer.top_k(root)),
         experts=trainer.experts(root),
         disabled=disabled,

@@ -12,6 +12,8 @@ LEVELS = (0, 1, 2)
 ROUTER_TOP_K = ("moe_router_topk", "num_experts_per_tok", "num_experts_chosen")
 EXPERTS = ("num_moe_experts", "n_routed_experts", "num_experts", "expert_num")
 
+QK_CLIP_THRESHOLD = 100.0  # Muon's own default
+
 _LONG_WINDOW = 10
 
 
@@ -83,10 +85,13 @@ def _of_model(root: Section, keys: Sequence[str]) -> int | None:
     return None
 
 
-def qk_clip(root: Section) -> bool:
-    """Muon clips q and k unless it is told not to."""
+def qk_clip_threshold(root: Section) -> float | None:
+    """Muon clips q and k unless it is told not to; None where nothing does."""
     optimizer = root.below("optimizer")
-    return optimizer.get("type") == "Muon" and optimizer.get("qk_clip_enabled", True) is not False
+    if optimizer.get("type") != "Muon" or optimizer.get("qk_clip_enabled", True) is False:
+        return None
+    threshold = optimizer.get("qk_clip_threshold", QK_CLIP_THRESHOLD)
+    return float(threshold) if isinstance(threshold, (int, float)) else QK_CLIP_THRESHOLD
 
 
 def profiler(root: Section) -> ProfilerSection:

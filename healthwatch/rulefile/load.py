@@ -12,6 +12,7 @@ from healthwatch.diagnostics import Diagnostic, Span, errors, in_order, suggest
 from healthwatch.rulefile import crosscheck
 from healthwatch.rulefile.build import build
 from healthwatch.rulefile.draft import Draft
+from healthwatch.rulefile.lint import UNKNOWN, Facts, Subject, lint
 from healthwatch.rulefile.model import Loaded, Rule
 from healthwatch.rulefile.schema import findings
 from healthwatch.stream.catalogue import Metric, catalogue
@@ -30,10 +31,11 @@ REFUSED = {
 }  # fmt: skip
 
 
-def load_rules(sources: Sequence[str | Path], overrides: Overrides | None = None) -> Loaded:
+def load_rules(sources: Sequence[str | Path], overrides: Overrides | None = None, facts: Facts = UNKNOWN) -> Loaded:
     """Load rule files, folders of them and `builtin:<pack>`; `overrides` by rule name, as the config has them.
 
-    Never raises. `rules` holds the enabled rules without an error; whoever must refuse looks at `diagnostics`.
+    `facts` of the model to be watched make some checks sharper. Never raises. `rules` holds the enabled rules
+    without an error; whoever must refuse looks at `diagnostics`.
     """
     documents: list[Document] = []
     diagnostics: list[Diagnostic] = []
@@ -54,7 +56,7 @@ def load_rules(sources: Sequence[str | Path], overrides: Overrides | None = None
     known = {**catalogue(), **{name: _metric(name, each) for name, each in declared.items()}}
     unlabelled = {name for name, each in declared.items() if "labels" not in each}
     described = {name: metric for name, metric in known.items() if name not in unlabelled}
-    rules = [rule for draft in drafts if (rule := _finish(draft, known, described)) is not None]
+    rules = [rule for draft in drafts if (rule := _finish(draft, known, described, facts)) is not None]
     for draft in drafts:
         diagnostics += draft.diagnostics
     parameters = {draft.name: tuple(draft.data.get("params", {})) for draft in drafts if draft.name}
@@ -85,11 +87,12 @@ def files_of(path: Path) -> list[Path]:
     return sorted(file for file in files if not file.stem.endswith(".test"))
 
 
-def _finish(draft: Draft, known: Mapping[str, Metric], described: Mapping[str, Metric]) -> Rule | None:
+def _finish(draft: Draft, known: Mapping[str, Metric], described: Mapping[str, Metric], facts: Facts) -> Rule | None:
     """`described` are the metrics whose labels are known."""
     rule = build(draft, known)
     crosscheck.metrics(draft, known.keys())
     crosscheck.references(draft, described)
+    lint(Subject(draft, described, known, facts))
     return None if errors(draft.diagnostics) or not draft.enabled else rule
 
 
@@ -157,6 +160,7 @@ def _metric(name: str, declared: Mapping[str, Any]) -> Metric:
         cadence=declared.get("cadence", "step"),
         source="rule file",
         help=str(declared.get("help", "")),
+        every=declared.get("every") if isinstance(declared.get("every"), int) else None,
     )
 
 

@@ -20,6 +20,7 @@ RULE = """groups:
       - alert: A
         expr: loss > 8
         labels: {severity: warning}
+        annotations: {action: look}
 """
 CONFIG = "healthwatch: {rules: [./r.yaml]}\n"
 
@@ -86,7 +87,7 @@ def test_a_folder(folder: Path) -> None:
     (rules / "good.test.yaml").write_text("tests: []", encoding="utf-8")
     result = run("rules.d")
     assert result.exit_code == FINDINGS
-    assert "bad_indent.yaml:8:9: error[HW007]" in result.output
+    assert "bad_indent.yaml:9:9: error[HW007]" in result.output
     assert 'help: "params" above it is empty: indent "ratio" deeper' in result.output
     assert "broken.yaml:2:" in result.output
     assert "1 of 3 files without problems, 2 with:" in result.output

@@ -36,6 +36,7 @@ RULE = """groups:
         expr: loss > $k
         params: {k: 8}
         labels: {severity: warning}
+        annotations: {action: look}
 """
 
 

@@ -37,6 +37,7 @@ def rule(*lines: str, name: str = "A", expr: str = "loss > 8", severity: str = "
         f"  expr: {expr}",
         f"  labels: {{severity: {severity}}}",
         *(f"  {line}" for line in lines),
+        *([] if any("annotations" in line for line in lines) else ["  annotations: {action: look}"]),
     ]
     return HEAD + "".join(f"      {line}\n" for line in own)
 
@@ -61,6 +62,7 @@ groups:
         labels: {severity: critical, tier: 1}
         annotations:
           summary: "{{ $labels.queue }} is {{ $value }} deep"
+          action: Give the loader more workers.
         params: {most: 8}
         warmup: 60
         settle: 5
@@ -71,6 +73,7 @@ groups:
         expr: other > 1
         for_records: 2
         limit: 3
+        annotations: {action: look}
 """)
     assert loaded.diagnostics == ()
     deep, other = loaded.rules

@@ -1,0 +1,184 @@
+"""What a rule may say and hardly means: each check on rules that it warns of, and on their neighbours."""
+# ruff: noqa: E501 - the tables have one line for each rule
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from healthwatch import resources
+from healthwatch.config import load_all
+from healthwatch.diagnostics import Diagnostic, render_text
+from healthwatch.engine import Engine
+from healthwatch.rulefile import load_rules
+from healthwatch.rulefile.lint import Facts
+from healthwatch.stream import Frame, SeriesTable
+
+HEAD = """
+metrics:
+  val_loss: {cadence: sparse, every: 100}
+  rare: {cadence: sparse, labels: []}
+groups:
+  - name: g
+    rules:
+      - alert: A
+        labels: {severity: warning}
+        annotations: {action: look}
+"""
+
+
+def lint(folder: Path, rule: str, facts: Facts | None = None) -> list[Diagnostic]:
+    path = folder / "r.yaml"
+    path.write_text(HEAD + "".join(f"        {line}\n" for line in rule.splitlines()), encoding="utf-8")
+    return list(load_rules([path], {}, facts or Facts()).diagnostics)
+
+
+def marked(found: Diagnostic) -> str:
+    assert found.span is not None
+    return found.source[found.span.column - 1 : found.span.end_column - 1]
+
+
+@pytest.mark.parametrize(
+    ("rule", "code", "severity", "under", "says"),
+    [
+        ("expr: max by (layer) (max_attention_logit) > 100 and deriv(max_attention_logit[500]) > 0", "HW024", "error", "and", 'the left one has no label "block"'),
+        ("expr: micro_norm / grad_norm > 3", "HW024", "error", "/", "ignoring (param) group_left ()"),
+        ('expr: router_topk{layer="1"} > 1 and router_topk{layer="2"} > 1', "HW024", "error", "and", '"layer" is "1" on the left and "2" on the right'),
+        ("expr: loss > 3 unless micro_norm > 1", "HW024", "error", "unless", "it excludes nothing"),
+        ("expr: sum by (layer) (tokens_per_expert) > on (layer, expert) tokens_per_expert", "HW024", "error", ">", "take expert out of on"),
+        ("expr: loss > 3\nuntil: loss > micro_norm", "HW024", "error", ">", ""),
+        ('expr: micro_norm{parm="x"} > 3', "HW023", "error", "parm", 'did you mean "param"?'),
+        ('expr: micro_norm{task="x"} > 3', "HW023", "warning", "task", "its labels: param"),
+        ("expr: max by (layr) (max_attention_logit) > 3", "HW023", "error", "layr", 'did you mean "layer"?'),
+        ("expr: loss / ignoring (spilt) grad_norm > 3", "HW023", "error", "spilt", 'did you mean "split"?'),
+        ('expr: loss{split="a", split="b"} > 3', "HW026", "error", 'split="b"', "one thing at a time"),
+        ('expr: loss{split="a", split=~"b|c"} > 3', "HW026", "error", 'split=~"b|c"', ""),
+        ('expr: max_attention_logit{head=""} > 1', "HW026", "error", 'head=""', 'every series has a "head"'),
+        ('expr: loss{split!~".*"} > 1', "HW026", "error", 'split!~".*"', ""),
+        ("expr: val_loss > 3\nfor: 3", "HW027", "warning", "3", "comes only every 100 steps"),
+        ("expr: rare > 3\nfor: 1", "HW027", "warning", "1", "comes only now and then"),
+        ("expr: spike_ratio(micro_norm[50]) > 8", "HW029", "warning", "spike_ratio(micro_norm[50]) > 8", "about 690 false alarms a day"),
+        ("expr: (robust_zscore(micro_norm[128], 16) > 6 and spike_ratio(micro_norm[50]) > 3)\nfor_records: 2", "HW029", "warning", "", "about 390 false"),
+        ("when: {zscore: {metric: micro_norm}}", "HW029", "warning", "when", "for_records: 3"),
+        ("when: {drop: {metric: tokens_per_expert, below: 0.5}}", "HW029", "warning", "when", "8,000 series"),
+        ("expr: overflow > 1", "HW036", "error", ">", "never above 1"),
+        ("expr: avg_over_time(overflow[50]) >= 1.5", "HW036", "error", ">=", ""),
+        ("expr: abs(loss) < 0", "HW036", "error", "<", "never below 0"),
+        ("expr: step_time < -1", "HW036", "error", "<", ""),
+        ("expr: max without (expert) (tokens_per_expert) / sum without (expert) (tokens_per_expert) > 1", "HW036", "error", ">", ""),
+        ("expr: router_topk * max without (expert) (tokens_per_expert) / sum without (expert) (tokens_per_expert) >= 1.2", "HW036", "error", ">=", ""),
+    ],
+)  # fmt: skip
+def test_found(tmp_path: Path, rule: str, code: str, severity: str, under: str, says: str) -> None:
+    told = lint(tmp_path, rule)
+    (found,) = told
+    assert (found.code, found.severity) == (code, severity), render_text(told)
+    assert marked(found) == under or not under
+    assert says in f"{found.message} {found.help}"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "expr: loss > lr",
+        "expr: max_attention_logit > 100 and deriv(max_attention_logit[500]) > 0",
+        "expr: micro_norm / ignoring (param) group_left () grad_norm > 3",
+        "expr: max by (layer) (max_attention_logit) > 100 and on (layer) deriv(max_attention_logit[500]) > 0",
+        "expr: micro_norm > 3 or grad_norm > 3",
+        "expr: micro_norm > scalar(grad_norm)",
+        "expr: label_replace(loss, 'param', 'x', '', '') > micro_norm",
+        'expr: max_attention_logit{mtp_idx=""} > 1',
+        'expr: loss{split!~"val.*", split="train"} > 3',
+        'expr: micro_norm{rank="3", param=~".*"} > 3',
+        "expr: max without (rank, dp) (loss) > 3",
+        "expr: val_loss > 3\nfor: 100",
+        "expr: val_loss > 3\nfor: 10m",
+        "expr: val_loss > 3\nfor_records: 3",
+        "expr: val_loss > 3 or loss > 4\nfor: 3",
+        "expr: spike_ratio(micro_norm[50]) > 8\nfor_records: 3",
+        "expr: spike_ratio(grad_norm[50]) > 8",
+        "expr: max(spike_ratio(micro_norm[50])) > 8",
+        'expr: spike_ratio(micro_norm{param="wq"}[50]) > 8',
+        "expr: micro_norm > 100",
+        "expr: micro_norm > 3 or robust_zscore(micro_norm[50]) > 6",
+        "when: {zscore: {metric: micro_norm}, quorum: 1%}",
+        "expr: overflow > 0.5",
+        "expr: sum_over_time(overflow[50]) > 3",
+        "expr: (overflow > bool 1) == 1",
+        "when: {saturation: {metric: tokens_per_expert, over: [expert], top_k: router_topk}}",
+        "when: {imbalance: {metric: tokens_per_expert, over: [expert], above: 4}}",
+    ],
+)
+def test_quiet(tmp_path: Path, rule: str) -> None:
+    told = lint(tmp_path, rule)
+    assert told == [], render_text(told)
+
+
+@pytest.mark.parametrize(
+    ("condition", "bound"),
+    [
+        ("saturation: {metric: tokens_per_expert, over: [expert]}", "0.5"),
+        ("saturation: {metric: tokens_per_expert, over: [expert], window: 20}", "0.5"),
+        ("imbalance: {metric: tokens_per_expert, over: [expert], above: 4}", "3"),
+    ],
+)
+def test_what_top_k_routing_never_reaches(tmp_path: Path, condition: str, bound: str) -> None:
+    (found,) = lint(tmp_path, f"when: {{{condition}}}", Facts(top_k=2, experts=8))
+    assert (found.code, found.severity) == ("HW036", "warning")
+    assert found.message == f"this can never be in this model: the left side is never above {bound}"
+    assert "a token goes to 2 different experts" in found.help
+
+
+def test_the_model_section_of_the_config_says_top_k(tmp_path: Path) -> None:
+    lint(tmp_path, "when: {saturation: {metric: tokens_per_expert, over: [expert]}}")
+    config = tmp_path / "train.yaml"
+    model = "model: {model_config: {moe_router_topk: 8, num_experts: 64}}\n"
+    config.write_text(f"{model}healthwatch: {{rules: [r.yaml, builtin:moe]}}\n", encoding="utf-8")
+    checked = load_all(config)
+    assert [found.code for found in checked.diagnostics] == ["HW036"]
+    assert checked.config is not None
+
+
+def test_a_shipped_rule_that_this_model_never_reaches_is_a_note() -> None:
+    told = load_rules(["builtin:moe"], {}, Facts(top_k=4, experts=8)).diagnostics
+    assert {(found.code, found.severity) for found in told} == {("HW036", "info")}
+
+
+@pytest.mark.parametrize("facts", [Facts(), Facts(8, 256), Facts(2, 8)])
+def test_shipped_rules_are_beyond_reproach(facts: Facts) -> None:
+    told = load_rules([f"builtin:{pack}" for pack in resources.packs()], {}, facts).diagnostics
+    assert told == (), render_text(told)
+
+
+def test_action_and_severity(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("groups: [{name: g, rules: [{alert: A, expr: loss > 3}]}]\n", encoding="utf-8")
+    told = load_rules([tmp_path / "r.yaml"]).diagnostics
+    assert {(found.code, found.severity) for found in told} == {("HW020", "warning"), ("HW028", "warning")}
+    (tmp_path / "r.yaml").write_text(
+        "groups: [{name: g, rules: [{alert: A, expr: loss > 3, labels: {severity: info}, annotations: {summary: x}}]}]\n",
+        encoding="utf-8",
+    )
+    (found,) = load_rules([tmp_path / "r.yaml"]).diagnostics
+    assert (found.code, marked(found)) == ("HW028", "annotations")
+
+
+def test_false_alarms_are_as_many_as_reckoned(tmp_path: Path) -> None:
+    """On the noise that the message names, fed to the engine; 200 samples of history, so that the baseline is nearly exact."""
+    (found,) = lint(tmp_path, "expr: spike_ratio(micro_norm[200]) > 4")
+    assert "about 120,000 false alarms a day" in found.message
+    table, steps, names = SeriesTable(), 230, [{"param": str(n)} for n in range(5000)]
+    series = table.register("micro_norm", names)
+    engine = Engine(load_rules([tmp_path / "r.yaml"]).rules, table)
+    values = np.exp(0.5 * np.random.default_rng(1).standard_normal((steps, 5000)))
+    fired = 0
+    for step in range(1, steps + 1):
+        frame = Frame(step)
+        frame.add(series, values[step - 1])
+        frame.close()
+        outcome = engine.step(frame)
+        fired += sum(each.reason == "fired" for each in outcome.transitions) if step > 200 else 0
+    expected = 5000 * 30 * 0.5 * math.erfc(math.log(4) / 0.5 / math.sqrt(2))
+    assert 0.8 < fired / expected < 1.3
