@@ -15,6 +15,7 @@ from healthwatch.config import LadderStep
 from healthwatch.engine import Engine
 from healthwatch.promql import EvaluationError, Program, Vector
 from healthwatch.rulefile import Rule
+from healthwatch.ruletest.alerts import AlertSeries, asked_for
 from healthwatch.ruletest.inputs import frames
 from healthwatch.ruletest.model import Case, ExprTest
 from healthwatch.stream import Duration, Frame, History, LabelSet, SeriesTable, tick_of
@@ -70,6 +71,7 @@ def trace(case: Case, rules: Sequence[Rule], escalation: Mapping[str, tuple[Ladd
     table = SeriesTable()
     engine = Engine(rules, table, _policy(rules, escalation))
     seen = Trace(history=History(table))
+    alerts = AlertSeries(rules, seen.history) if asked_for(case.expressions) else None
     last: int | None = None
     for frame in frames(case, table, every):
         if last is not None and frame.step <= last:
@@ -77,6 +79,8 @@ def trace(case: Case, rules: Sequence[Rule], escalation: Mapping[str, tuple[Ladd
         last = frame.step
         seen.history.extend(frame)
         _note(seen, engine, frame)
+        if alerts is not None:
+            alerts.write({rule: page.ledger for rule, page in engine.book.pages.items()}, frame.step)
     return seen
 
 

@@ -20,6 +20,7 @@ WRONG = [
     ('exp_labels: {severity: warning, layer: "0"}', 'exp_labels: {layer: "0"}'),
     ("value: 8}", "value: 9}"),
     ("labels: 'loss{split=\"train\"}'", "labels: '{split=\"train\"}'"),
+    ('alertstate="pending"', 'alertstate="firing"'),
     ("expr: tokens_per_expert > 100", "expr: tokens_per_expert > 3"),
 ]
 
