@@ -37,7 +37,9 @@ def line(incident: Incident, intent: Intent) -> str:
 def _state(incident: Incident, intent: Intent) -> str:
     if incident.active:
         return "still firing" if intent.reason == "repeat" else "firing"
-    return "resolved" if incident.ending == "resolved" else "stopped reporting"
+    if incident.ending == "resolved":
+        return "resolved"
+    return "stopped reporting" + (f" since step {incident.last_verdict.step}" if incident.last_verdict else "")
 
 
 def _worst(incident: Incident) -> str:

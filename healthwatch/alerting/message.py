@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Protocol
 
+from healthwatch.alerting.causal import causal_order
 from healthwatch.alerting.model import Incident, Intent, LabelSet, Notice, Now, Sample, severity_rank
 
 SERIES = 10  # listed per incident where its rule is not known
@@ -19,6 +21,7 @@ SERIES_BESIDE = 3  # listed for every incident but the worst, where a group hold
 BLOCKS = 10  # incidents told at length; the others are named
 NAMES = 100  # incidents named
 TITLE = 200  # characters
+SILENCED = 10  # rules named in the command that silences a group
 
 
 class Annotation(Protocol):
@@ -65,6 +68,7 @@ class Context:
     rules: Mapping[str, RuleText]
     captures: Mapping[str, CaptureNote]
     zone: tzinfo | None
+    output: Path | None = None  # where `healthwatch silence` finds the run; None: it is not told
 
 
 def render(
@@ -75,9 +79,13 @@ def render(
     rules: Mapping[str, RuleText],
     captures: Mapping[str, CaptureNote] | None = None,
     zone: tzinfo | None = None,
+    output: Path | None = None,
 ) -> Notice:
-    """The notice of a notify intent; `captures` by incident id. The same intent gives the same notice."""
-    context = Context(run, rank, rules, captures or {}, zone)
+    """The notice of a notify intent; `captures` by incident id. The same intent gives the same notice.
+
+    `extra` holds what only some receivers take: `alerts` for an Alertmanager, and a `plot` for those that take pictures.
+    """
+    context = Context(run, rank, rules, captures or {}, zone, output)
     incidents = _in_order(intent.incidents)
     parts = [_opening(intent, incidents, context)]
     parts += [
@@ -86,6 +94,7 @@ def render(
     ]
     if incidents[BLOCKS:]:
         parts.append(f"… {len(incidents) - BLOCKS} more incidents, named above")
+    parts += _how_to_silence(incidents, output)
     return Notice(
         id=notice_id(intent),
         receiver=str(intent.argument),
@@ -95,6 +104,7 @@ def render(
         body="\n\n".join(parts) + "\n",
         incidents=tuple(incident.id for incident in incidents),
         now=intent.now,
+        extra=_extra(intent, incidents, context),
     )
 
 
@@ -167,6 +177,7 @@ def _opening(intent: Intent, incidents: Sequence[Incident], context: Context) ->
     news = _NEWS[intent.reason](intent)
     line = f"Run {_code(context.run)}, rank {context.rank}, {place_text(intent.now.step, None)}"
     line += f": {news}." if news else "."
+    line += _first_to_fire(incidents)
     if len(incidents) == 1:
         return line
     firing = sum(incident.active for incident in incidents)
@@ -231,8 +242,10 @@ def time_text(unix: float, zone: tzinfo | None = None) -> str:
 def _end(incident: Incident, zone: tzinfo | None) -> list[str]:
     if incident.ended is None:
         return []
-    how = "Resolved at" if incident.ending == "resolved" else "Stopped reporting; given up at"
-    return [f"- {how} {_moment(incident.ended, None, zone)}"]
+    if incident.ending == "resolved":
+        return [f"- Resolved at {_moment(incident.ended, None, zone)}"]
+    since = f" since {_moment(incident.last_verdict, None, zone)}" if incident.last_verdict is not None else ""
+    return [f"- Stopped reporting{since}; given up at {_moment(incident.ended, None, zone)}"]
 
 
 def _capture(note: CaptureNote) -> str:
@@ -246,13 +259,97 @@ def _capture(note: CaptureNote) -> str:
 
 def _listing(head: str, samples: Sequence[Sample], count: int, limit: int) -> list[str]:
     """The first `limit` of `count` series with their values, and how many more there are."""
-    shown = [f"{_code(series_text(one.labels))} {number_text(one.value)}" for one in samples[:limit]]
+    shown = [f"{_code(series_text(one.labels))} {number_text(one.value)}{_measured(one)}" for one in samples[:limit]]
     if count == 1 and shown:
         return [f"- {head}: {shown[0]}"]
     more = count - len(shown)
     lines = [f"- {head} {len(shown)} of {count} series:"] if samples else []
     lines += [f"    - {line}" for line in shown]
     return lines + ([f"    - … {more} more"] if more else [])
+
+
+def _measured(sample: Sample) -> str:
+    """What the series itself was, its baseline, and the one by the other."""
+    parts = []
+    if sample.now is not None and not _same(sample.now, sample.value):
+        parts.append(f"now {number_text(sample.now)}")
+    if sample.baseline is not None:
+        parts.append(f"baseline {number_text(sample.baseline)}")
+    ratio = sample.ratio
+    if ratio is not None and math.isfinite(ratio) and not _same(ratio, sample.value):
+        parts.append(f"ratio {number_text(ratio)}")
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _same(one: float, other: float) -> bool:
+    return number_text(one) == number_text(other)
+
+
+def _first_to_fire(incidents: Sequence[Incident]) -> str:
+    """Where a fault that shows in many series began: by step, micro-step and depth in the model."""
+    known = [incident for incident in incidents if incident.first is not None]
+    if not known or sum(incident.joined for incident in incidents) < 2:
+        return ""
+    first = min(known, key=_began)
+    where = f"{_code(series_text(first.first or ()))} " if first.first else ""
+    return f" First to fire: {where}({first.rule}), {place_text(first.since.step, first.micro_step)}."
+
+
+def _began(incident: Incident) -> tuple[object, ...]:
+    since, micro_step = incident.since, incident.micro_step
+    order = causal_order(incident.first or ())
+    return since.attempt, since.step, sys.maxsize if micro_step is None else micro_step, order, incident.rule
+
+
+def _how_to_silence(incidents: Sequence[Incident], output: Path | None) -> list[str]:
+    names = list(dict.fromkeys(incident.rule for incident in incidents if incident.active))[:SILENCED]
+    if output is None or not names:
+        return []
+    matcher = f"alertname={names[0]}" if len(names) == 1 else f"alertname=~{'|'.join(map(re.escape, names))}"
+    command = f"healthwatch silence add {shlex.quote(str(output))} {shlex.quote(matcher)} --for 2h"
+    return [f"To silence it: {_code(command)}"]
+
+
+def _extra(intent: Intent, incidents: Sequence[Incident], context: Context) -> dict[str, object]:
+    extra: dict[str, object] = {"alerts": [_alert(incident, context) for incident in incidents]}
+    traced = next((incident for incident in incidents if incident.traces), None)
+    if traced is not None:
+        extra["plot"] = _plot(traced, context.run)
+    return extra
+
+
+def _plot(incident: Incident, run: str) -> dict[str, object]:
+    return {
+        "title": f"{incident.rule} ({incident.severity}), run {run}",
+        "fired": incident.since.step,
+        "series": [
+            {
+                "name": series_text(trace.labels),
+                "steps": list(trace.steps),
+                "values": [value if math.isfinite(value) else number_text(value) for value in trace.values],
+                "threshold": trace.threshold,
+            }
+            for trace in incident.traces
+        ],
+    }
+
+
+def _alert(incident: Incident, context: Context) -> dict[str, object]:
+    """The incident as an Alertmanager has it; `ends` is None while it fires."""
+    rule = context.rules.get(incident.rule)
+    labels: dict[str, str] = {str(name): str(value) for name, value in getattr(rule, "labels", {}).items()}
+    labels |= {"alertname": incident.rule, "severity": incident.severity}
+    labels |= {"run": context.run, "rank": str(context.rank), "incident": incident.id}
+    annotations = rule.annotations if rule is not None else {}
+    return {
+        "labels": labels,
+        "annotations": {
+            "summary": _sentence(incident, annotations),
+            "description": _block(incident, context, None),
+        },
+        "starts": incident.since.time,
+        "ends": incident.ended.time if incident.ended is not None else None,
+    }
 
 
 def _code(text: str) -> str:

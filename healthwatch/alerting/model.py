@@ -182,6 +182,24 @@ class Notice:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """One URL of a receiver (`target`, counted from 1) has taken a notice; `whole` once all of them have."""
+
+    notice: str
+    target: int
+    time: float  # unix seconds
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """A notice that not every URL of its receiver has taken; `done` are those that have."""
+
+    notice: Notice
+    done: frozenset[int] = frozenset()
+
+
 def severity_rank(severity: str) -> int:
     """Higher is worse; a severity that is none of ours ranks as info."""
     return SEVERITIES.index(severity) if severity in SEVERITIES else 0

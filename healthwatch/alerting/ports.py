@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from healthwatch.alerting.model import Notice
+from healthwatch.alerting.model import Acceptance, Notice, Untold
 from healthwatch.config import ProfilerSection
 
 
@@ -47,6 +47,6 @@ class Outbox(Protocol):
 
     def put(self, notice: Notice) -> None: ...
 
-    def accepted(self, notice_id: str, time: float) -> None: ...
+    def accepted(self, acceptance: Acceptance) -> None: ...
 
-    def pending(self) -> list[Notice]: ...
+    def pending(self) -> list[Untold]: ...

@@ -48,11 +48,12 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """Where messages go: apprise URLs, and how often joins of a group are told."""
+    """Where messages go: apprise URLs, an Alertmanager, and how often joins of a group are told."""
 
     name: str
     urls: tuple[Secret, ...]
     group_interval: Duration = Duration(steps=50)
+    alertmanager: Secret | None = None
 
 
 @dataclass(frozen=True, slots=True)

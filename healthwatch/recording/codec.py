@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from healthwatch.alerting.model import Incident, LabelSet, Notice, Now, Phase, Sample, Transition
+from healthwatch.alerting.model import Acceptance, Incident, LabelSet, Notice, Now, Phase, Sample, Trace, Transition, Untold
 
 
 def dump(value: object) -> str:
@@ -75,11 +75,23 @@ def incident_row(incident: Incident) -> tuple[Any, ...]:
 
 def incident_of(text: str) -> Incident:
     fields = json.loads(text)
-    for name in ("opened", "since", "ended"):
-        fields[name] = Now(**fields[name]) if fields[name] else None
+    for name in ("opened", "since", "ended", "last_verdict"):
+        fields[name] = Now(**fields[name]) if fields.get(name) else None
     for name in ("firing", "details"):
-        fields[name] = tuple(Sample(labels_of(found["labels"]), float(found["value"])) for found in fields[name])
+        fields[name] = tuple(sample_of(found) for found in fields[name])
+    fields["first"] = labels_of(fields["first"]) if fields.get("first") is not None else None
+    fields["traces"] = tuple(trace_of(found) for found in fields.get("traces", ()))
     return Incident(**fields)
+
+
+def sample_of(fields: Mapping[str, Any]) -> Sample:
+    numbers = (None if fields.get(name) is None else float(fields[name]) for name in ("now", "baseline"))
+    return Sample(labels_of(fields["labels"]), float(fields["value"]), *numbers)
+
+
+def trace_of(fields: Mapping[str, Any]) -> Trace:
+    steps, values = (tuple(map(float, fields[name])) for name in ("steps", "values"))
+    return Trace(labels_of(fields["labels"]), steps, values, fields["threshold"])
 
 
 def notice_row(notice: Notice) -> tuple[Any, ...]:
@@ -91,3 +103,16 @@ def notice_of(text: str) -> Notice:
     fields["now"] = Now(**fields["now"])
     fields["incidents"] = tuple(fields["incidents"])
     return Notice(**fields)
+
+
+def untold_of(rows: Iterable[tuple[str, str | None]], elsewhere: Sequence[Acceptance]) -> list[Untold]:
+    """Rows of `schema.PENDING` without what has been accepted elsewhere."""
+    whole = {each.notice for each in elsewhere if each.whole}
+    found = []
+    for text, targets in rows:
+        notice = notice_of(text)
+        done = {int(target) for target in targets.split(",")} if targets else set()
+        done |= {each.target for each in elsewhere if each.notice == notice.id}
+        if notice.id not in whole:
+            found.append(Untold(notice, frozenset(done)))
+    return found

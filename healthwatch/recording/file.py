@@ -1,11 +1,9 @@
-"""The SQLite file itself: how it is opened, and the thread that checkpoints it."""
+"""The SQLite file itself: how it is opened."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
-import threading
 from pathlib import Path
 
 from healthwatch.diagnostics import Diagnostic, Invalid
@@ -13,11 +11,16 @@ from healthwatch.recording.schema import FORMAT, TABLES
 
 OPEN_SECONDS = 5.0
 BUSY_SECONDS = 0.02
-CHECKPOINT_SECONDS = 2.0
 
 
 def refuse(message: str, help_: str = "") -> Invalid:
     return Invalid([Diagnostic("HW301", "error", message, help=help_)])
+
+
+def cannot_record(path: Path, error: OSError | sqlite3.Error) -> Invalid:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    help_ = "`output` in the healthwatch section says where the run is recorded"
+    return refuse(f"the run can't be recorded in {path.as_posix()}: {reason}", help_)
 
 
 def open_for_writing(path: Path) -> tuple[sqlite3.Connection, bool]:
@@ -30,13 +33,11 @@ def open_for_writing(path: Path) -> tuple[sqlite3.Connection, bool]:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         path.chmod(0o600)  # the -wal and -shm files take it over
-        connection = _connect(path.as_posix(), timeout=OPEN_SECONDS)
+        connection = connect(path.as_posix(), timeout=OPEN_SECONDS)
         wal = _choose_journal(connection)
         _create_tables(connection)
     except (OSError, sqlite3.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        help_ = "`output` in the healthwatch section says where the run is recorded"
-        raise refuse(f"the run can't be recorded in {path.as_posix()}: {reason}", help_) from None
+        raise cannot_record(path, error) from None
     return connection, wal
 
 
@@ -51,7 +52,7 @@ def be_patient(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous=NORMAL")
 
 
-def _connect(database: str, *, uri: bool = False, timeout: float = BUSY_SECONDS) -> sqlite3.Connection:
+def connect(database: str, *, uri: bool = False, timeout: float = BUSY_SECONDS) -> sqlite3.Connection:
     return sqlite3.connect(database, timeout=timeout, isolation_level=None, check_same_thread=False, uri=uri)
 
 
@@ -59,7 +60,7 @@ def _choose_journal(connection: sqlite3.Connection) -> bool:
     """WAL, or a rollback journal where the file system can't share memory (NFS and the like).
 
     A commit is a write(2), which outlives the process: SIGKILL loses nothing even though the step's connection
-    never waits for a disk (`synchronous=OFF`). In WAL mode the checkpoint thread syncs the log before it moves it.
+    never waits for a disk (`synchronous=OFF`). In WAL mode the thread that checkpoints syncs the log before it moves it.
     """
     try:
         wal = bool(connection.execute("PRAGMA journal_mode=WAL").fetchone()[0] == "wal")
@@ -76,7 +77,7 @@ def _choose_journal(connection: sqlite3.Connection) -> bool:
 
 def _create_tables(connection: sqlite3.Connection) -> None:
     connection.executescript(TABLES)
-    connection.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?)", (str(FORMAT),))
+    connection.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?), ('thinned', '0')", (str(FORMAT),))
     found = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()[0]
     if found != str(FORMAT):
         raise sqlite3.DatabaseError(f"it has format {found}; this version writes {FORMAT}")
@@ -93,40 +94,17 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     address = path.absolute().as_uri()
     try:
         try:
-            connection = _connect(f"{address}?mode=ro", uri=True, timeout=OPEN_SECONDS)
+            connection = connect(f"{address}?mode=ro", uri=True, timeout=OPEN_SECONDS)
             found = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
         except sqlite3.OperationalError:
             log = path.with_name(path.name + "-wal")
             if log.exists() and log.stat().st_size:
                 raise
             # WAL needs a -shm file; without a log to read there is nothing that it would protect.
-            connection = _connect(f"{address}?mode=ro&immutable=1", uri=True)
+            connection = connect(f"{address}?mode=ro&immutable=1", uri=True)
             found = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
     except sqlite3.Error as error:
         raise refuse(f"{path.as_posix()} can't be read as a recorded run: {error}") from None
     if found is None or found[0] != str(FORMAT):
         raise refuse(f"{path.as_posix()} has format {found and found[0]}; this version reads {FORMAT}")
     return connection
-
-
-class Checkpointer:
-    """Moves the write-ahead log into the database in a thread of its own: on the step it cost one step 69 ms."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._stop = path, threading.Event()
-        self._thread = threading.Thread(target=self._work, name="healthwatch-checkpoint", daemon=True)
-        self._thread.start()
-
-    def _work(self) -> None:
-        with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect(self._path.as_posix())) as connection:
-            connection.execute("PRAGMA synchronous=NORMAL")
-            while not self._stop.wait(CHECKPOINT_SECONDS):
-                with contextlib.suppress(sqlite3.OperationalError):
-                    # PASSIVE waits for nobody and holds no lock that a commit needs.
-                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-
-    def close(self, timeout: float) -> bool:
-        """Whether the thread has ended; a hung disk must not hold the exit."""
-        self._stop.set()
-        self._thread.join(timeout)
-        return not self._thread.is_alive()

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from healthwatch.alerting.model import Incident, Notice, Transition
-from healthwatch.recording.codec import incident_of, notice_of, transition_of
+from healthwatch.alerting.model import Incident, Notice, Transition, Untold
+from healthwatch.recording import schema
+from healthwatch.recording.codec import incident_of, notice_of, transition_of, untold_of
+from healthwatch.recording.delivered import Delivered
 from healthwatch.recording.file import open_for_reading, refuse
 from healthwatch.stream import Frame, Series, SeriesTable
 
@@ -126,6 +128,25 @@ class Run:
     def outbox(self) -> list[Delivery]:
         rows = self._connection.execute("SELECT notice, accepted FROM outbox ORDER BY rowid")
         return [Delivery(notice_of(text), accepted) for text, accepted in rows]
+
+    def pending(self) -> list[Untold]:
+        """Notices that not every URL of their receiver has taken, neither from the run nor from `deliver`."""
+        return untold_of(self._connection.execute(schema.PENDING), Delivered(self.path).news())
+
+    def acceptances(self) -> dict[str, dict[int, float]]:
+        """By notice: which URL of its receiver (from 1) took it when, from the run or from `deliver`."""
+        found: dict[str, dict[int, float]] = {}
+        for notice, target, time in self._connection.execute("SELECT notice, target, time FROM acceptances"):
+            found.setdefault(notice, {})[target] = time
+        for each in Delivered(self.path).news():
+            found.setdefault(each.notice, {}).setdefault(each.target, each.time)
+        return found
+
+    @property
+    def thinned(self) -> int:
+        """How many old frames were given up because of `record.max_size`."""
+        row = self._connection.execute("SELECT value FROM meta WHERE key = 'thinned'").fetchone()
+        return int(row[0]) if row else 0
 
     def attempts(self) -> list[Attempt]:
         rows = self._connection.execute("SELECT attempt, started, ended, reason, meta FROM attempts ORDER BY attempt")

@@ -81,6 +81,18 @@ CREATE TABLE IF NOT EXISTS outbox (
   accepted REAL,                      -- unix seconds
   notice TEXT NOT NULL                -- JSON
 );
+
+CREATE TABLE IF NOT EXISTS acceptances (
+  notice TEXT NOT NULL,
+  target INTEGER NOT NULL,            -- which of the receiver's URLs, from 1
+  time REAL NOT NULL,
+  PRIMARY KEY (notice, target)
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS state (
+  key TEXT PRIMARY KEY,
+  value BLOB NOT NULL                 -- MessagePack: where alerting stands, for the next attempt alone
+) WITHOUT ROWID;
 """
 
 ADD_SERIES = "INSERT INTO series (id, metric, labels) VALUES (?, ?, ?)"
@@ -97,6 +109,13 @@ PUT_CAPTURE = "INSERT OR REPLACE INTO captures (folder, step, capture) VALUES (?
 PUT_NOTICE = (
     "INSERT OR IGNORE INTO outbox (id, state, receiver, attempt, step, notice) VALUES (?, 'pending', ?, ?, ?, ?)"
 )
+ADD_ACCEPTANCE = "INSERT OR IGNORE INTO acceptances (notice, target, time) VALUES (?, ?, ?)"
+PUT_STATE = "INSERT OR REPLACE INTO state (key, value) VALUES (?, ?)"
+DROP_STATE = "DELETE FROM state WHERE key = ?"
+PENDING = """
+SELECT o.notice, group_concat(a.target) FROM outbox o LEFT JOIN acceptances a ON a.notice = o.id
+WHERE o.state = 'pending' GROUP BY o.rowid ORDER BY o.rowid
+"""
 ACCEPT_NOTICE = "UPDATE outbox SET state = 'accepted', accepted = ? WHERE id = ?"
 BEGIN_ATTEMPT = "INSERT INTO attempts (attempt, started, meta) VALUES (?, ?, ?)"
 END_ATTEMPT = "UPDATE attempts SET ended = ?, reason = ? WHERE attempt = ?"

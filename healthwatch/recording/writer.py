@@ -13,10 +13,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from healthwatch.alerting.model import Notice
+from healthwatch.alerting.model import Acceptance, Notice, Untold
+from healthwatch.diagnostics import Invalid
 from healthwatch.recording import schema
-from healthwatch.recording.codec import dump, incident_row, labels_text, notice_of, notice_row, transition_row
-from healthwatch.recording.file import Checkpointer, be_brief, be_patient, open_for_writing, refuse
+from healthwatch.recording.codec import dump, incident_row, labels_text, notice_row, transition_row, untold_of
+from healthwatch.recording.delivered import Delivered
+from healthwatch.recording.file import be_brief, be_patient, cannot_record, open_for_writing, refuse
+from healthwatch.recording.lock import Lock
+from healthwatch.recording.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from healthwatch.engine import Outcome
@@ -46,36 +50,45 @@ class _Batch:
 class Recording:
     """The run file of this process, and its outbox (`alerting.ports.Outbox`)."""
 
-    def __init__(self, path: Path, meta: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, meta: Mapping[str, Any], max_size: int | None = None) -> None:
         self.path, self.meta = path, meta
+        self._lock = _locked_for_us(path)
         self.stopped = ""  # why nothing is recorded any more
         self.dropped = 0  # steps whose samples were given up while the file was locked
         self._owner = os.getpid()
-        self._connection, self._wal = open_for_writing(path)
+        try:
+            self._connection, wal = open_for_writing(path)
+        except Invalid:
+            self._lock.release()
+            raise
+        self.delivered = Delivered(path)
         self._queue: deque[_Batch] = deque()
         self._next = _Batch()  # what came between two steps goes in with the next one
         self._retry_at = 0.0
         self._shown: dict[str, tuple[Any, ...]] = {}
+        self._state: dict[str, bytes] = {}
         self._buffered_notices: list[Notice] = []
         self._series_ids: dict[int, int] = {}
         try:
             self._continue(meta)
         except sqlite3.Error as error:
-            raise refuse(f"the run can't be recorded in {path.as_posix()}: {error}") from None
-        self._checkpointer = Checkpointer(path) if self._wal else None
+            self._lock.release()
+            raise cannot_record(path, error) from None
+        self._upkeep = Upkeep(path, wal=wal, max_size=max_size)
 
     @classmethod
-    def create(cls, path: Path, meta: Mapping[str, Any]) -> Recording:
+    def create(cls, path: Path, meta: Mapping[str, Any], max_size: int | None = None) -> Recording:
         """Begin a recording, or the next attempt of the one that is there.
 
         Args:
             path: `<output>/rank_<r>.sqlite`; folders above it are created.
             meta: what belongs to this attempt (rules as loaded, config digest, ...), written as JSON.
+            max_size: bytes beyond which old frames are thinned.
 
         Raises:
-            Invalid: it can't be written there.
+            Invalid: it can't be written there, or another process writes it.
         """
-        return cls(path, meta)
+        return cls(path, meta, max_size)
 
     def _continue(self, meta: Mapping[str, Any]) -> None:
         one = self._connection.execute
@@ -83,6 +96,7 @@ class Recording:
         self._frame = one("SELECT coalesce(max(id), 0) FROM frames").fetchone()[0]
         rows = one("SELECT id, metric, labels FROM series ORDER BY id")
         self._known: dict[tuple[str, str], int] = {(metric, labels): file_id for file_id, metric, labels in rows}
+        self._state = {key: bytes(value) for key, value in one("SELECT key, value FROM state")}
         self._next.add(schema.BEGIN_ATTEMPT, [(self.attempt, time.time(), dump(meta))])
         be_brief(self._connection)
 
@@ -101,30 +115,35 @@ class Recording:
 
     def commit(
         self,
-        frame: Frame,
+        frame: Frame | None,
         outcome: Outcome,
         captures: Sequence[Any] = (),
         notices: Sequence[Notice] = (),
-        accepted: Sequence[tuple[str, float]] = (),
+        accepted: Sequence[Acceptance] = (),
+        state: Mapping[str, bytes] | None = None,
     ) -> str | None:
-        """Write one step in one transaction; a locked file gets it later.
+        """Write one step in one transaction; a locked file gets it later. Without a frame: what came between steps.
 
-        `captures` are notes of those begun or changed at this step, each with a `folder`; `accepted` are ids of
-        notices that their receiver took, with the unix time.
+        `captures` are notes of those begun or changed at this step, each with a `folder`; `state` is where alerting
+        stands now (None: where it stood).
 
         Returns:
             Why the recording has stopped, at the one step where it did; else None.
         """
         if self.stopped or os.getpid() != self._owner:
             return None
-        self.declare(sorted({column.series for column in frame.columns}, key=attrgetter("id")))
+        columns = frame.columns if frame is not None else ()
+        self.declare(sorted({column.series for column in columns}, key=attrgetter("id")))
         batch, self._next = self._next, _Batch()
-        self._add_frame(batch, frame)
+        if frame is not None:
+            self._add_frame(batch, frame)
         batch.add(schema.ADD_TRANSITION, [transition_row(found) for found in outcome.transitions])
         batch.add(schema.PUT_INCIDENT, [incident_row(found) for found in outcome.incidents if self._changed(found)])
-        batch.add(schema.PUT_CAPTURE, [_capture_row(note, frame.step) for note in captures])
+        batch.add(schema.PUT_CAPTURE, [_capture_row(note, outcome.now.step) for note in captures])
         self._add_notices(batch, notices)
-        batch.add(schema.ACCEPT_NOTICE, [(moment, id_) for id_, moment in accepted])
+        _add_accepted(batch, accepted)
+        if state is not None:
+            self._add_state(batch, state)
         self._queue.append(batch)
         return self._flush()
 
@@ -161,6 +180,17 @@ class Recording:
         batch.add(schema.PUT_NOTICE, [notice_row(notice) for notice in notices])
         self._buffered_notices += notices
 
+    def _add_state(self, batch: _Batch, state: Mapping[str, bytes]) -> None:
+        """Only what differs from what the file holds, or will hold once it is written."""
+        batch.add(schema.PUT_STATE, [(key, value) for key, value in state.items() if self._state.get(key) != value])
+        batch.add(schema.DROP_STATE, [(key,) for key in self._state if key not in state])
+        self._state = dict(state)
+
+    @property
+    def state(self) -> Mapping[str, bytes]:
+        """Where alerting stood when an earlier attempt closed its last step."""
+        return self._state
+
     def keep(self, captures: Sequence[Any], step: int) -> None:
         """Notes that come after the last step, written when the recording is closed."""
         self._next.add(schema.PUT_CAPTURE, [_capture_row(note, step) for note in captures])
@@ -170,14 +200,19 @@ class Recording:
     def put(self, notice: Notice) -> None:
         self._add_notices(self._next, [notice])
 
-    def accepted(self, notice_id: str, time: float) -> None:
-        self._next.add(schema.ACCEPT_NOTICE, [(time, notice_id)])
+    def accepted(self, acceptance: Acceptance) -> None:
+        _add_accepted(self._next, [acceptance])
 
-    def pending(self) -> list[Notice]:
-        """What no receiver has taken yet, earlier attempts included, oldest first."""
-        rows = self._connection.execute("SELECT notice FROM outbox WHERE state = 'pending' ORDER BY rowid").fetchall()
-        written = {notice.id: notice for notice in (notice_of(text) for (text,) in rows)}
-        return [*written.values(), *(found for found in self._buffered_notices if found.id not in written)]
+    def pending(self) -> list[Untold]:
+        """What not every URL has taken yet, earlier attempts included, oldest first.
+
+        What `deliver` has delivered meanwhile is accepted here.
+        """
+        elsewhere = self.delivered.news()
+        _add_accepted(self._next, elsewhere)
+        written = untold_of(self._connection.execute(schema.PENDING), elsewhere)
+        known = {untold.notice.id for untold in written} | {each.notice for each in elsewhere}
+        return [*written, *(Untold(found) for found in self._buffered_notices if found.id not in known)]
 
     # The file
 
@@ -239,9 +274,29 @@ class Recording:
             if self._queue:
                 problem = f"the file was still locked at the end; its last {len(self._queue) - 1} steps are lost"
             self.stopped = "closed"
-        if self._checkpointer is None or self._checkpointer.close(CLOSE_SECONDS):
+        if self._upkeep.close(CLOSE_SECONDS):
             self._connection.close()
-        return problem
+        self._lock.release()
+        return problem or self._upkeep.problem or None
+
+
+def _locked_for_us(path: Path) -> Lock:
+    """Two processes in one file would count each other's steps as their own."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_record(path, error) from None
+    lock = Lock(path.with_suffix(".lock"))
+    holder = lock.take()
+    if holder is not None:
+        help_ = "give each run an `output` of its own, and each rank its number (RANK_ID)"
+        raise refuse(f"{path.as_posix()} is being written by {holder}", help_)
+    return lock
+
+
+def _add_accepted(batch: _Batch, accepted: Sequence[Acceptance]) -> None:
+    batch.add(schema.ADD_ACCEPTANCE, [(each.notice, each.target, each.time) for each in accepted])
+    batch.add(schema.ACCEPT_NOTICE, [(each.time, each.notice) for each in accepted if each.whole])
 
 
 def _capture_row(note: Any, step: int) -> tuple[str, int, str]:

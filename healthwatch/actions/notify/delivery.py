@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from healthwatch.actions.notify.lane import Lane, LaneState
 from healthwatch.actions.notify.line import Pace
-from healthwatch.actions.notify.service import Service
-from healthwatch.alerting.model import Notice
+from healthwatch.actions.notify.services import Door, doors_of
+from healthwatch.alerting.model import Acceptance, Notice, Untold
 from healthwatch.config import Receiver
 from healthwatch.diagnostics import Diagnostic
 
@@ -22,35 +22,53 @@ T = TypeVar("T")
 class Delivery:
     """One lane for every URL of every receiver. No method raises or waits, but `close`, for at most its timeout.
 
-    A notice is accepted once every URL of its receiver has accepted it. What is not accepted stays in the
-    outbox: `drain` says what may be taken from there.
+    A notice is accepted as a whole once every URL of its receiver has accepted it; until then it stays in the
+    outbox, with the URLs that need not be told again.
     """
 
     def __init__(self, receivers: Mapping[str, Receiver], *, pace: Pace | None = None) -> None:
         self._receivers = receivers
         self._pace = pace or Pace()
         self._lanes: dict[str, tuple[Lane, ...]] = {}
-        self._missing: dict[str, int] = {}  # notice id -> URLs that have not accepted it yet
+        self._missing: dict[str, set[int]] = {}  # notice id -> URLs that have not accepted it yet
         self._seen: set[str] = set()
-        self._accepted: deque[tuple[str, float]] = deque()
+        self._accepted: deque[Acceptance] = deque()
         self._problems: deque[Diagnostic] = deque()
         self._lock = threading.Lock()
         self._closed = False
 
     def send(self, notices: Iterable[Notice]) -> None:
         """Queue notices; one whose id was seen before is told already, or waits already."""
-        for notice in notices:
+        self.resume(Untold(notice) for notice in notices)
+
+    def resume(self, untold: Iterable[Untold]) -> None:
+        """Queue notices for the URLs that have not taken them."""
+        for each in untold:
+            notice = each.notice
             if self._closed or notice.id in self._seen:
                 continue
             self._seen.add(notice.id)
             lanes = self._lanes_of(notice.receiver)
+            left = [lane for lane in lanes if lane.target not in each.done]
             with self._lock:
-                self._missing[notice.id] = len(lanes)
-            for lane in lanes:
+                self._missing[notice.id] = {lane.target for lane in left}
+            if lanes and not left:
+                self._accepted.append(Acceptance(notice.id, lanes[0].target, time.time(), whole=True))
+            for lane in left:
                 lane.put(notice)
 
-    def drain(self) -> list[tuple[str, float]]:
-        """(notice id, unix time) of what was accepted since the last call."""
+    def told_elsewhere(self, acceptances: Iterable[Acceptance]) -> None:
+        """Somebody else (`healthwatch deliver`) has delivered these: they are not sent from here any more."""
+        for each in acceptances:
+            for lane in self._all_lanes():
+                if each.whole or lane.target == each.target:
+                    lane.drop(each.notice)
+            with self._lock:
+                self._missing.get(each.notice, set()).discard(each.target)
+            self._accepted.append(each)
+
+    def drain(self) -> list[Acceptance]:
+        """What was accepted since the last call."""
         return _emptied(self._accepted)
 
     def problems(self) -> list[Diagnostic]:
@@ -86,26 +104,27 @@ class Delivery:
             receiver = self._receivers.get(name)
             if receiver is None:
                 self._problems.append(Diagnostic("HW602", "warning", f"there is no receiver {name!r}"))
-            urls = receiver.urls if receiver is not None else ()
-            self._lanes[name] = tuple(self._lane(name, Service(url, self._pace)) for url in urls)
+            doors = doors_of(receiver, self._pace) if receiver is not None else ()
+            self._lanes[name] = tuple(self._lane(name, target, door) for target, door in enumerate(doors, start=1))
         return self._lanes[name]
 
-    def _lane(self, receiver: str, service: Service) -> Lane:
+    def _lane(self, receiver: str, target: int, service: Door) -> Lane:
         return Lane(
             receiver,
+            target,
             service,
             self._pace,
-            on_accepted=self._accept,
+            on_accepted=partial(self._accept, target),
             on_failing=partial(self._report_failing, receiver, service.name),
         )
 
-    def _accept(self, notice: Notice) -> None:
+    def _accept(self, target: int, notice: Notice) -> None:
         with self._lock:
-            self._missing[notice.id] -= 1
-            if self._missing[notice.id]:
-                return
-            del self._missing[notice.id]
-        self._accepted.append((notice.id, time.time()))
+            missing = self._missing[notice.id]
+            missing.discard(target)
+            if not missing:
+                del self._missing[notice.id]
+        self._accepted.append(Acceptance(notice.id, target, time.time(), whole=not missing))
 
     def _report_failing(self, receiver: str, url: str, why: str) -> None:
         self._report(receiver, url, f"{why}; it is tried again, and what is not accepted stays in the outbox")
@@ -118,8 +137,7 @@ def validate(receivers: Mapping[str, Receiver]) -> list[Diagnostic]:
     """The URLs that apprise can't use, each named by its receiver, its place and its masked form."""
     found = []
     for receiver in receivers.values():
-        for number, url in enumerate(receiver.urls, start=1):
-            service = Service(url, Pace())
+        for number, service in enumerate(doors_of(receiver, Pace()), start=1):
             problem = service.open()
             if problem is not None:
                 message = f"receiver {receiver.name!r}: URL {number} ({service.name}): {problem}"

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from healthwatch.actions.notify.line import Answer, Line, Pace, Waiting, admit, settle, take, wakes
-from healthwatch.actions.notify.service import Service
+from healthwatch.actions.notify.line import Answer, Line, Pace, Waiting, admit, settle, take, wakes, without
+from healthwatch.actions.notify.services import Door
 from healthwatch.alerting.model import Notice
 
 PATIENCE = 3  # 429 answers in a row before a receiver counts as failing
@@ -27,6 +27,8 @@ class LaneState:
     failed: int
     dropped: int
     failing: str | None
+    target: int  # which URL of the receiver, from 1
+    failures: int  # in a row
 
 
 class Lane:
@@ -38,13 +40,14 @@ class Lane:
     def __init__(
         self,
         receiver: str,
-        service: Service,
+        target: int,
+        service: Door,
         pace: Pace,
         *,
         on_accepted: Callable[[Notice], None],
         on_failing: Callable[[str], None],
     ) -> None:
-        self.receiver, self.service, self.pace = receiver, service, pace
+        self.receiver, self.target, self.service, self.pace = receiver, target, service, pace
         self._on_accepted, self._on_failing = on_accepted, on_failing
         self._line = Line()
         self._changed = threading.Condition()
@@ -52,7 +55,7 @@ class Lane:
         self._ends: float | None = None  # when the lane is to end, once it is
         self._in_flight = False
         self._failing: str | None = None
-        self._accepted = self._failed = self._dropped = 0
+        self._accepted = self._failed = self._dropped = self._in_a_row = 0
 
     def put(self, notice: Notice) -> None:
         """Queue a notice, at once: no attempt is waited for."""
@@ -62,6 +65,11 @@ class Lane:
             if self._thread is None:
                 self._start()
             self._changed.notify()
+
+    def drop(self, notice_id: str) -> None:
+        """A notice need not be sent any more; one that is on the wire is."""
+        with self._changed:
+            self._line = without(self._line, notice_id)
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._work, name="healthwatch-notify", daemon=True)
@@ -92,6 +100,8 @@ class Lane:
                 self._failed,
                 self._dropped,
                 self._failing,
+                self.target,
+                self._in_a_row,
             )
 
     def _work(self) -> None:
@@ -119,6 +129,7 @@ class Lane:
             self._in_flight = False
             self._accepted += answer.accepted
             self._failed += not answer.accepted
+            self._in_a_row = 0 if answer.accepted else self._in_a_row + 1
             if self._ends is not None and not answer.accepted:
                 self._ends = 0.0
             news = self._news(answer)

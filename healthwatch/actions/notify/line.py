@@ -76,6 +76,10 @@ def _worth(notice: Notice) -> int:
     return {"repeat": 0, "joined": 1}.get(notice.reason, 2 + severity_rank(notice.severity))
 
 
+def without(line: Line, notice_id: str) -> Line:
+    return replace(line, waiting=tuple(entry for entry in line.waiting if entry.notice.id != notice_id))
+
+
 def wakes(line: Line) -> float | None:
     """When the next attempt is due; None for an empty line."""
     if not line.waiting:

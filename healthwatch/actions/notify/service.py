@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
+from healthwatch import pictures
+from healthwatch.actions.notify import retryafter
 from healthwatch.actions.notify.line import Answer, Pace
 from healthwatch.actions.notify.masking import mask_url, overheard
 from healthwatch.actions.notify.text import clean, escape_html, fit, length, plain
@@ -53,12 +59,32 @@ class Service:
         problem = self.open()
         if problem is not None:
             return Answer(accepted=False, why=problem)
-        with overheard() as heard:
+        with overheard() as heard, _picture(self._plugin, notice, limit) as picture:
             try:
-                result = self._plugin.notify(**_message(self._plugin, notice, limit))
+                retryafter.listen(self._plugin)
+                result = self._plugin.notify(**_message(self._plugin, notice, limit), **picture)
             except BaseException as raised:  # whatever a plugin does must not end the thread
                 return Answer(accepted=False, why=f"{type(raised).__name__} in apprise")
             return _answer(result, heard)
+
+
+@contextmanager
+def _picture(plugin: Any, notice: Notice, limit: int | None) -> Iterator[dict[str, Any]]:
+    """The picture as a file, where the service takes attachments; a message that was refused goes without."""
+    plot = notice.extra.get("plot")
+    takes = getattr(plugin, "attachment_support", False) and limit is None and notice.reason != "resolved"
+    drawn = pictures.drawn_apart(json.dumps(plot)) if plot and takes else None
+    if drawn is None:
+        yield {}
+        return
+    with tempfile.TemporaryDirectory(prefix="healthwatch-") as folder:
+        file = Path(folder) / f"{_file_name(notice)}.png"
+        file.write_bytes(drawn)
+        yield {"attach": str(file)}
+
+
+def _file_name(notice: Notice) -> str:
+    return re.sub(r"[^\w.-]+", "-", notice.incidents[0] if notice.incidents else "alert", flags=re.ASCII)
 
 
 def _why_not(url: str) -> str:
@@ -130,13 +156,17 @@ def _answer(result: object, heard: Sequence[str]) -> Answer:
     if result is not None and bool(result):
         return Answer(accepted=True)
     text = "\n".join(heard)
-    status = _STATUS.search(text)
-    asked = _RETRY_AFTER.search(text)
+    said = _STATUS.search(text)
+    asked = [float(seconds) for seconds in _RETRY_AFTER.findall(text)]
+    status = int(said[1]) if said else None
+    last = retryafter.answer()
+    if last is not None and last[0] >= HTTPStatus.BAD_REQUEST:
+        status, asked = last[0], [*asked, last[1]]
     return Answer(
         accepted=False,
-        status=int(status[1]) if status else None,
-        why=_reason(int(status[1]) if status else None, text),
-        retry_after=float(asked[1]) if asked else 0.0,
+        status=status,
+        why=_reason(status, text),
+        retry_after=max(asked, default=0.0),
     )
 
 

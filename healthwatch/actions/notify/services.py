@@ -1,0 +1,31 @@
+"""The doors of a receiver: its apprise URLs, and its Alertmanager."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from healthwatch.actions.notify.alertmanager import Alertmanager
+from healthwatch.actions.notify.line import Answer, Pace
+from healthwatch.actions.notify.service import Service
+from healthwatch.alerting.model import Notice
+from healthwatch.config import Receiver
+
+
+class Door(Protocol):
+    """Where one URL of a receiver leads. Nothing raises; `name` is the URL, masked."""
+
+    name: str
+
+    def open(self) -> str | None:
+        """What is wrong with the URL, None where nothing is."""
+        ...
+
+    def send(self, notice: Notice, limit: int | None = None) -> Answer:
+        """One attempt, which ends when the service answers or a socket times out."""
+        ...
+
+
+def doors_of(receiver: Receiver, pace: Pace) -> tuple[Door, ...]:
+    """In the order in which their acceptances are counted: the URLs as written, then the Alertmanager."""
+    urls: tuple[Door, ...] = tuple(Service(url, pace) for url in receiver.urls)
+    return urls if receiver.alertmanager is None else (*urls, Alertmanager(receiver.alertmanager, pace))

@@ -1,0 +1,161 @@
+"""Where alerting stands, written with the step that led there, so that the next attempt goes on exactly from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from healthwatch.alerting.escalation import Standing, Told
+from healthwatch.alerting.ledger import ROW
+from healthwatch.alerting.model import Incident, LabelSet, Now
+from healthwatch.promql import ast
+from healthwatch.stream import TICKS_PER_STEP, Frame, tick_of
+from healthwatch.stream.ticks import Duration
+
+if TYPE_CHECKING:
+    from healthwatch.engine import Engine
+
+FEWEST_STEPS = 2000  # of samples that a resumed run reads
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class _Told(msgspec.Struct):
+    receiver: str
+    group: LabelSet
+    members: list[str | Incident]  # an open incident by its id: the book holds it
+    waiting: list[str | Incident]
+    severity: int
+    joined: int
+    last: Now
+    repeat: Duration | None
+
+
+class _Standing(msgspec.Struct):
+    climbed: list[tuple[str, int, Now]]
+    told: list[_Told]
+
+
+class _Watch(msgspec.Struct):
+    rows: list[int]
+    silent: bool
+    first_step: int | None
+
+
+class _Alerts(msgspec.Struct):
+    labels: list[LabelSet]
+    rows: bytes
+
+
+def rows_of(engine: Engine) -> dict[str, bytes]:
+    """The whole of it, by key. What is not there is inactive."""
+    rows = {
+        "clock": _encode(engine.clock.moments),
+        "watches": _encode({w.rule.name: _Watch(list(w.rows), w.silent, w.first_step) for w in engine.watches}),
+        "standing": _encode(_standing(engine.standing, {incident.id for incident in engine.book.open()})),
+    }
+    for rule, page in engine.book.pages.items():
+        if page.incident is not None:
+            rows[f"incident:{rule}"] = _encode(page.incident)
+        if len(page.ledger):
+            labels, alerts = page.ledger.live()
+            rows[f"alerts:{rule}"] = _encode(_Alerts(labels, alerts.tobytes()))
+    return rows
+
+
+def _standing(standing: Standing, open_: set[str]) -> _Standing:
+    def members(known: Mapping[str, Incident]) -> list[str | Incident]:
+        return [name if name in open_ else incident for name, incident in known.items()]
+
+    return _Standing(
+        [(name, number, now) for (name, number), now in standing.climbed.items()],
+        [
+            _Told(*key, members(told.members), members(told.waiting), told.severity, told.joined, told.last, told.repeat)
+            for key, told in standing.told.items()
+        ],
+    )
+
+
+def revive(engine: Engine, rows: Mapping[str, bytes]) -> None:
+    """Put an engine that has seen no step where `rows_of` found another one.
+
+    Alerts of rules that are gone end with them; whoever was told of them is told at the next step that they stopped
+    reporting.
+    """
+    if "clock" not in rows:
+        return
+    engine.clock.revive(*msgspec.msgpack.decode(rows["clock"], type=tuple[Now | None, Now]))
+    last = engine.clock.moments[0]
+    known = msgspec.msgpack.decode(rows["watches"], type=dict[str, _Watch])
+    incidents: dict[str, Incident] = {}
+    for key, incident in _under("incident:", rows):
+        found = msgspec.msgpack.decode(incident, type=Incident)
+        incidents[found.id] = found
+    for watch in engine.watches:
+        name = watch.rule.name
+        if name in known:
+            watch.rows.extend(known[name].rows)
+            watch.silent, watch.first_step = known[name].silent, known[name].first_step
+        if f"alerts:{name}" in rows:
+            alerts = msgspec.msgpack.decode(rows[f"alerts:{name}"], type=_Alerts)
+            engine.book.page(name).ledger.revive(alerts.labels, np.frombuffer(alerts.rows, ROW))
+    rules = {watch.rule.name for watch in engine.watches}
+    for name, incident in incidents.items():
+        if incident.rule in rules:
+            engine.book.keep(incident)
+        else:
+            incidents[name] = replace(incident, ended=last, ending="expired")
+    engine.standing = _revived(msgspec.msgpack.decode(rows["standing"], type=_Standing), incidents)
+
+
+def _under(prefix: str, rows: Mapping[str, bytes]) -> Iterable[tuple[str, bytes]]:
+    return ((key.removeprefix(prefix), value) for key, value in rows.items() if key.startswith(prefix))
+
+
+def _revived(standing: _Standing, incidents: Mapping[str, Incident]) -> Standing:
+    def members(known: Iterable[str | Incident]) -> dict[str, Incident]:
+        found = (incidents.get(each) if isinstance(each, str) else each for each in known)
+        return {incident.id: incident for incident in found if incident is not None}
+
+    return Standing(
+        {(name, number): now for name, number, now in standing.climbed},
+        {
+            (told.receiver, told.group): Told(
+                members(told.members), members(told.waiting), told.severity, told.joined, told.last, told.repeat
+            )
+            for told in standing.told
+        },
+    )
+
+
+def recall(engine: Engine, frames: Iterable[Frame]) -> int:
+    """Fill the windows with samples that have been judged already; the last step among them, 0 without any."""
+    last = 0
+    for frame in frames:
+        if frame.step <= last:
+            engine.history.rewind(tick_of(frame.step - 1))
+        engine.history.extend(frame)
+        last = frame.step
+    return last
+
+
+def reach(engine: Engine) -> int:
+    """How many steps of samples the rules may look back at, and no fewer than they usually need."""
+    trees = [query.expression.tree for watch in engine.watches for query in (watch.query, watch.until, watch.detail) if query]
+    return max([FEWEST_STEPS, *(sum(map(_back, ast.walk(tree))) // TICKS_PER_STEP + 2 for tree in trees)])
+
+
+def _back(node: Any) -> int:
+    match node:
+        case ast.VectorSelector(offset=offset):
+            return abs(offset)
+        case ast.MatrixSelector(window=window):
+            return window
+        case ast.Subquery():
+            return int(node.window) + abs(int(node.offset))
+        case _:
+            return 0
