@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 
 
 class MaxLogits:
-    """`max_attention_logit{block,layer,head}`: the maximum over the step's micro-steps; NaN if any of them is."""
+    """`max_attention_logit{block,layer,head}`: the maximum over the step's micro-steps; NaN if any of them is.
 
-    def __init__(self, layers: Sequence[Labels]) -> None:
+    `qk_clip_threshold` goes with it where QK clip is on.
+    """
+
+    def __init__(self, layers: Sequence[Labels], clip_threshold: float | None = None) -> None:
         self.layers = tuple(layers)
+        self._clip_threshold = clip_threshold
         self._layout: Layout | None = None
         self._series: Series | None = None
         self._highest: list[NDArray[Any] | None] = [None] * len(self.layers)
@@ -36,6 +40,8 @@ class MaxLogits:
         self._highest = [None] * len(self.layers)
         if layout.layers:
             frame.add(self._series_of(layout), values)
+            if self._clip_threshold is not None:
+                frame.add(self._table.register("qk_clip_threshold", [{}]), self._clip_threshold)
 
     def _series_of(self, layout: Layout) -> Series:
         if self._series is None or layout != self._layout:

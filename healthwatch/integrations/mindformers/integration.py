@@ -93,7 +93,7 @@ class MindFormers:
         logits: tuple[Tap, ...] = tuple(chain.from_iterable(each.logits for each in self._chunks))
         self.logit_names = names(logits)
         if logits:
-            self._max_logits = MaxLogits(labels_of(logits))
+            self._max_logits = MaxLogits(labels_of(logits), config.qk_clip_threshold)
             monitors.append(self._max_logits)
         self._has_tokens, self._has_logits = bool(taps), bool(logits)
         for monitor in monitors:

@@ -70,7 +70,7 @@ class MindSpore:
             self._moe = TokensPerExpert(labels, self._routers.topk, initial)
             monitors.append(self._moe)
         if self._logits:
-            self._max_logits = MaxLogits([tap.labels for tap in self._logits])
+            self._max_logits = MaxLogits([tap.labels for tap in self._logits], config.qk_clip_threshold)
             monitors.append(self._max_logits)
         for monitor in monitors:
             monitor.register(table)
