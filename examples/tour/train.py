@@ -1,4 +1,4 @@
-"""A stand-in for any training loop: `python train.py`. Its loss falls; six steps of bad data are planted at step 200."""
+"""A stand-in for any training loop: `python train.py`. Its loss falls; bad data is planted at step 200."""
 
 from __future__ import annotations
 
