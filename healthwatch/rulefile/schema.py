@@ -57,13 +57,14 @@ class _Failure:
         return cls(path, keyword, error.validator_value, error.instance, described, error.message)
 
     @property
-    def title(self) -> str:
-        return str(self.schema.get("title", ""))
+    def form(self) -> str:
+        """What a value of this place is called in a message: `duration`. Titles are for editors."""
+        return str(self.schema.get("form", ""))
 
     @property
     def description(self) -> str:
-        """What the title means; only something with a title is described in a message."""
-        return str(self.schema.get("description", "")) if self.title else ""
+        """What the form means; only something that has one is described in a message."""
+        return str(self.schema.get("description", "")) if self.form else ""
 
     @property
     def properties(self) -> Mapping[str, Any]:
@@ -72,7 +73,7 @@ class _Failure:
 
     @property
     def place(self) -> str:
-        return self.title or (f'"{self.path[-1]}"' if self.path else "the file")
+        return self.form or (f'"{self.path[-1]}"' if self.path else "the file")
 
 
 def findings(document: Document, name: str, refused: Refused | None = None) -> list[Problem]:
@@ -112,7 +113,7 @@ def _diagnostics(document: Document, failure: _Failure, refused: Refused) -> Ite
     path = failure.path
     if failure.keyword == "propertyNames":
         path = (*path, failure.value)
-        yield path, document.at_key("HW010", f'"{failure.value}" is not a {failure.title}', path)
+        yield path, document.at_key("HW010", f'"{failure.value}" is not a {failure.form}', path)
     elif failure.keyword == "additionalProperties":
         for key in failure.value:
             if key not in failure.properties:
@@ -160,15 +161,15 @@ def _missing_keys(document: Document, failure: _Failure, refused: Refused) -> It
 
 def _wrong_type(document: Document, failure: _Failure) -> Explanation:
     wanted = [failure.bound] if isinstance(failure.bound, str) else list(failure.bound)
-    numeric = failure.title != "text" and bool({"integer", "number"} & set(wanted))
+    numeric = failure.form != "text" and bool({"integer", "number"} & set(wanted))
     shown, mend = _shown(document, failure.path, failure.value, numeric=numeric)
-    mend = mend or ("" if failure.title == "text" else failure.description)
-    return "HW009", f"{_name(failure.path)} must be {_expected(wanted, failure.title)}, not {shown}", mend
+    mend = mend or ("" if failure.form == "text" else failure.description)
+    return "HW009", f"{_name(failure.path)} must be {_expected(wanted, failure.form)}, not {shown}", mend
 
 
-def _expected(wanted: Sequence[str], title: str) -> str:
-    if title:
-        return title if title == "text" else f"a {title}"
+def _expected(wanted: Sequence[str], form: str) -> str:
+    if form:
+        return form if form == "text" else f"a {form}"
     words = [_TYPES[each] for each in wanted if each != "null"]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
@@ -221,7 +222,7 @@ def _bad_pattern(_document: Document, failure: _Failure) -> Explanation:
     written = str(failure.value)
     if number_hint(written):
         return "HW009", f"{_name(failure.path)}: YAML reads {written} as text", f"write {number_hint(written)}"
-    return "HW010", f'{_name(failure.path)}: "{written[:60]}" is not a {failure.title}', failure.description
+    return "HW010", f'{_name(failure.path)}: "{written[:60]}" is not a {failure.form}', failure.description
 
 
 def _empty(_document: Document, failure: _Failure) -> Explanation:

@@ -69,7 +69,7 @@ def transitions(rules: tuple[Rule, ...], run: Mapping[str, Any], steps: int) -> 
         frame.add(known["grad_norm"], [run["grad_norm"][index]])
         frame.close()
         outcome = engine.step(frame)
-        assert outcome.problems == ()
+        assert [each for each in outcome.problems if each.kind == "failed"] == []
         found += outcome.transitions
     return found
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from healthwatch import resources
 from healthwatch.rulefile.schema import findings, schema
 from healthwatch.yamlfile import parse
 
 NAMES = ("rules", "config")
+SCHEMAS = (*NAMES, "ruletest", "record")
 
 
 def check_jsonschema(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -26,7 +28,7 @@ def check_jsonschema(*arguments: str | Path) -> subprocess.CompletedProcess[str]
 
 @pytest.mark.long
 def test_metaschema() -> None:
-    done = check_jsonschema("--check-metaschema", *(resources.path(f"schemas/{name}.schema.json") for name in NAMES))
+    done = check_jsonschema("--check-metaschema", *(resources.path(f"schemas/{name}.schema.json") for name in SCHEMAS))
     assert done.returncode == 0, done.stdout
 
 
@@ -47,24 +49,67 @@ def mappings(part: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
             yield from mappings(value, f"{path}/{position}")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SCHEMAS)
 def test_choices_stay_completable(name: str) -> None:
     """oneOf gives one useless error, maxProperties ends completion in editors."""
     for path, part in mappings(schema(name)):
         assert not {"oneOf", "maxProperties"} & set(part), path
 
 
-OURS = [("rules", each) for each in ("group", "rule", "metric")]
-OURS += [("config", each) for each in ("healthwatch", "ladder_step", "receiver", "override")]
+def described(node: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema with what it refers to: what stands beside a $ref wins, as in editors."""
+    found: dict[str, Any] = dict(node)
+    while "$ref" in node:
+        node = root["$defs"][node["$ref"].removeprefix("#/$defs/")]
+        found = {**node, **found}
+    return found
 
 
-@pytest.mark.parametrize(("name", "part"), OURS)
-def test_every_key_of_ours_is_described(name: str, part: str) -> None:
-    """Editors show the description; that of a $ref counts."""
-    defs = schema(name)["$defs"]
-    for key, described in defs[part]["properties"].items():
-        named = defs.get(described.get("$ref", "").removeprefix("#/$defs/"), {})
-        assert described.get("description") or named.get("description"), key
+def keys(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every key that a file may hold, as an editor sees it."""
+    for path, part in mappings(schema(name)):
+        named = part.get("properties")
+        if isinstance(named, dict) and not path.endswith(("/properties", "/if")):
+            yield from ((f"{path}/{key}", described(each, schema(name))) for key, each in named.items())
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_everything_has_a_title_and_a_description(name: str) -> None:
+    found = list(keys(name))
+    assert len(found) > 5
+    for path, each in (("", dict(schema(name))), *found):
+        assert each.get("title"), path
+        assert len(each.get("description", "")) > 8, path
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_value_has_an_example_a_default_or_choices(name: str) -> None:
+    for path, each in keys(name):
+        nested = "properties" in each or each.get("type") == "boolean"
+        assert nested or {"examples", "default", "enum"} & set(each) or "additionalProperties" in each, path
+
+
+def at(whole: Mapping[str, Any], path: str) -> Draft202012Validator:
+    """The validator of one place in a schema."""
+    inner = {key: value for key, value in whole.items() if key != "$id"}
+    defs = {**whole.get("$defs", {}), "whole": inner}
+    return Draft202012Validator({"$defs": defs, "$ref": f"#/$defs/whole{path}"})
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_examples_and_defaults_are_valid(name: str) -> None:
+    """What an editor inserts must not be underlined."""
+    whole, checked = schema(name), 0
+    for path, part in mappings(whole):
+        if path.endswith(("/properties", "/$defs")):
+            continue
+        examples = part.get("examples", [])
+        given = [*(examples if isinstance(examples, list) else []), *([part["default"]] if "default" in part else [])]
+        for value in given:
+            validator = at(whole, path)
+            assert not list(validator.iter_errors(value)), (path, value)
+            checked += 1
+    assert checked > 5
 
 
 @pytest.mark.parametrize(
@@ -86,6 +131,6 @@ def test_messages(text: str, message: str) -> None:
 
 
 def test_schemas_are_plain_json() -> None:
-    for name in NAMES:
+    for name in SCHEMAS:
         assert schema(name) == json.loads(resources.read_text(f"schemas/{name}.schema.json"))
         assert schema(name)["$schema"].endswith("2020-12/schema")

@@ -49,11 +49,16 @@ def _condition(condition: Condition) -> Schema:
 
 
 def _parameter(parameter: Parameter) -> Schema:
-    schema = _kind(parameter) | {"description": parameter.help}
+    schema = {"title": _title(parameter.name), "description": parameter.help} | _kind(parameter)
     if parameter.default is not None:
         schema["default"] = parameter.default
     example = parameter.default if parameter.example is None else parameter.example
     return schema if example is None else schema | {"examples": [example]}
+
+
+def _title(name: str) -> str:
+    """What an editor shows above the description."""
+    return name.replace("_", " ").capitalize()
 
 
 def _kind(parameter: Parameter) -> Schema:
@@ -94,16 +99,20 @@ def _combinations() -> Schema:
         "examples": [5, "5%"],
     }
     inside = {
-        "at_least": least | {"description": "How many of the series must breach: a number, or a share such as 5%."},
+        "at_least": least
+        | {"title": "At least", "description": "How many of the series must breach: a number, or a share such as 5%."},
         "by": _parameter(BY),
         "over": _parameter(OVER),
     }
     return {
-        "all": _list("Breaches where every one of these does, on the labels that they have in common."),
-        "any": _list("Breaches where at least one of these does."),
-        "not": _REF | {"description": "The opposite of a condition; what has no data still does not breach."},
+        "all": _list("All", "Breaches where every one of these does, on the labels that they have in common."),
+        "any": _list("Any", "Breaches where at least one of these does."),
+        "not": {"title": "Not"}
+        | _REF
+        | {"description": "The opposite of a condition; what has no data still does not breach."},
         "quorum": least
         | {
+            "title": "Quorum",
             "type": ["integer", "string", "object"],
             "description": "Beside a condition: breaches where at least so many of its series do, 5 or 5%.",
             "properties": inside,
@@ -114,5 +123,13 @@ def _combinations() -> Schema:
     }
 
 
-def _list(description: str) -> Schema:
-    return {"type": "array", "items": _REF, "minItems": 1, "description": description}
+def _list(title: str, description: str) -> Schema:
+    examples = [[{"zscore": {"metric": "grad_norm", "above": 6}}, {"spike_ratio": {"metric": "grad_norm", "above": 3}}]]
+    return {
+        "title": title,
+        "description": description,
+        "type": "array",
+        "items": _REF,
+        "minItems": 1,
+        "examples": examples,
+    }
