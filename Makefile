@@ -5,6 +5,7 @@ CORE := .venv-numpy2
 BIN := $(VENV)/bin
 PIP := -q --disable-pip-version-check
 PYTEST ?=
+LANGUAGE_SERVER := .tools/language-server/2.0.0
 
 .PHONY: demo test lint types layers unit core bench tools clean
 
@@ -23,7 +24,7 @@ types: $(VENV)/.dev
 layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
-unit: $(VENV)/.dev
+unit: $(VENV)/.dev $(LANGUAGE_SERVER)
 	$(BIN)/python -m pytest $(PYTEST)
 
 # The core once more without MindSpore and on numpy 2: what a side-car on a log installs.
@@ -45,6 +46,12 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.dev: $(VENV)/.demo
 	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[mindspore,demo,fast,dev]'
+	touch $@
+
+# The server that editors ask about YAML, for the test that asks it; its node comes with the dev extra.
+$(LANGUAGE_SERVER): | $(VENV)/.dev
+	mkdir -p $(@D)
+	PATH="$(CURDIR)/$(BIN):$$PATH" npm install --silent --no-audit --no-fund --no-save --prefix $(@D) yaml-language-server@$(@F)
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.dev

@@ -79,7 +79,7 @@ def test_everything_has_a_title_and_a_description(name: str) -> None:
     assert len(found) > 5
     for path, each in (("", dict(schema(name))), *found):
         assert each.get("title"), path
-        assert len(each.get("description", "")) > 8, path
+        assert each.get("description"), path
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
