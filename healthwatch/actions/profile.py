@@ -1,8 +1,8 @@
-"""Profiles that incidents ask for: at most one at a time, within limits, and never at the training's expense."""
+"""Profiles that incidents, people and the config ask for: one at a time, within limits, never at training's expense."""
 
 from __future__ import annotations
 
-import shutil
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,8 +10,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from healthwatch.actions.captures.finishing import Finishing, folder_size
-from healthwatch.actions.captures.manifest import Capture, CaptureNote, folder_name, refused, write_manifest
+from healthwatch.actions.captures.draft import draft, draft_window
+from healthwatch.actions.captures.finishing import Finishing, conclude, interrupt
+from healthwatch.actions.captures.limits import Limits, Reason, captures_on, free_disk
+from healthwatch.actions.captures.manifest import Capture, CaptureNote, Kind, folder_name, refused, write_manifest
+from healthwatch.actions.captures.reference import STEPS as REFERENCE_STEPS
+from healthwatch.actions.captures.reference import ReferencePlan
+from healthwatch.actions.captures.requests import Requests
+from healthwatch.actions.captures.shelf import shelf
+from healthwatch.actions.captures.window import StaticWindow
 from healthwatch.alerting.model import Incident, Now
 from healthwatch.alerting.ports import Profiler
 from healthwatch.config import CaptureSettings, ProfilerSection
@@ -31,18 +38,22 @@ class State(Enum):
 
 
 class Captures:
-    """Records the steps that follow an incident.
+    """Records the steps that follow an incident, the static window of the config, and the healthy reference.
 
-    `request` arms, `step_end` begins, counts and ends the window. One capture an incident: incidents that come while
-    one is armed or recording join it. A stop that hangs makes the state `failed` for good: nothing is started again.
+    `request` arms, `step_end` begins, counts and ends the window. One capture an incident: incidents that
+    come while one is armed or recording join it. A stop that hangs makes the state `failed` for good: nothing is
+    started again.
 
     Args:
         profiler: the framework's.
         settings: limits.
-        folder: `<output>/captures/rank_<r>`; each capture has a folder of its own in it.
-        meta: goes into every manifest as it is.
+        folder: `<output>/captures/rank_<r>`; each capture has a folder of its own in it. What earlier attempts of
+            the run have left there counts.
+        meta: goes into every manifest as it is; `rank` is the rank of this process.
         section: how to profile.
         tell: hears of each problem as (what kind, what happened).
+        window: the static one, if it is ours to record on this rank.
+        requests: what people ask of this rank.
         free: bytes free on the disk of a folder.
         stop_limit: seconds after which a stop is taken to hang.
     """
@@ -56,22 +67,31 @@ class Captures:
         section: ProfilerSection,
         tell: Callable[[str, str], Any],
         *,
-        free: Callable[[Path], int] | None = None,
+        window: StaticWindow | None = None,
+        requests: Requests | None = None,
+        free: Callable[[Path], int] = free_disk,
         stop_limit: float = STOP_LIMIT,
     ) -> None:
         self.state = State.IDLE
         self.notes: dict[str, CaptureNote] = {}
-        self._profiler, self._settings, self._section = profiler, settings, section
+        self._profiler, self._section = profiler, section
         self._folder, self._meta, self._tell = folder, dict(meta), tell
-        self._free = free or free_disk
+        self._limits = Limits(settings, folder, int(meta.get("rank", 0)), free)
+        self._window, self._requests = window, requests
+        self._reference = ReferencePlan(settings.reference_at)
         self._stop_limit = stop_limit
         self._current: Capture | None = None
         self._finishing: list[Finishing] = []
         self._changed: dict[Path, CaptureNote] = {}
-        self._taken = 0
-        self._last_step: int | None = None
-        self._total_size = folder_size(folder)
         self._closed = False
+        self._restore()
+
+    def start(self, first_step: int) -> None:
+        """The first step is about to run; a window may begin with it."""
+        if self._window is not None and self._window.last < first_step:
+            self._tell("static window", f"the {self._window} lies before step {first_step}, with which this run begins")
+            self._window = None
+        self._begin_due(first_step, firing=False)
 
     def request(self, incident: Incident, steps: int, now: Now) -> CaptureNote | None:
         """Ask for a profile of the `steps` steps after `now`. None if the incident has one or it was asked before."""
@@ -79,25 +99,48 @@ class Captures:
         if self._closed or (before is not None and before.refused is None):
             return None
         self._look()  # a stop that took longer than the step's grace may have ended by now
-        if self._current is not None and self.state in (State.ARMED, State.RECORDING):
+        if self.state is State.IDLE and self._window is not None and self._window.due(now.step + 1):
+            self._arm(draft_window(self._folder, self._window, now))
+        if self._current is not None:
             return self._join(self._current, incident, now)
-        reason = self._refusal(steps, now) or self._arm(incident, steps, now)
+        capture = draft(self._folder, "incident", incident.id, steps, now, self._window, incident)
+        reason = self._refusal("incident", steps, now) or self._arm(capture)
         if reason is None:
             return self.notes[incident.id]
-        kind, text = reason
-        if before is not None and before.refused == text:
+        if before is not None and before.refused == reason[1]:
             return None
-        self._tell(f"capture refused: {kind}", f"{incident.id} is not profiled: {text}")
-        return self._keep(refused(incident, self._folder / folder_name(incident.id), now, text))
+        return self._refuse("incident", incident.id, incident, now, reason)
 
-    def step_end(self, step: int) -> None:
-        """A step has ended. Takes a few milliseconds where a window begins or ends, and nothing otherwise."""
+    def ask(self, steps: int, now: Now) -> CaptureNote | None:
+        """A person asks for the `steps` steps after `now`; limits of incidents are not theirs. None after `close`."""
+        if self._closed:
+            return None
+        self._look()
+        capture = draft(self._folder, "request", f"request@{now.step}", steps, now, self._window)
+        reason: Reason | None = ("active", "a profile is being recorded already")
+        if self._current is None:
+            reason = self._refusal("request", steps, now) or self._arm(capture)
+        if reason is None:
+            return capture.note()
+        return self._refuse("request", capture.name, None, now, reason)
+
+    def step_end(self, step: int, firing: bool = False) -> None:
+        """A step has ended. Takes a few milliseconds where a window begins or ends, and nothing otherwise.
+
+        `firing`: whether any incident is open at it; then no healthy reference is taken.
+        """
+        for request in self._requests.poll() if self._requests is not None else ():
+            self.ask(request.steps, self._now(step))
         capture = self._current
+        self._reference.seen += 1
         if capture is not None and self.state is State.ARMED:
-            self._start(capture, step)
+            self._start(capture, step + 1)
         elif capture is not None and self.state is State.RECORDING:
+            capture.quiet = capture.quiet and not firing
             self._count(capture, step)
         self._look()
+        if self.state is State.IDLE:
+            self._begin_due(step + 1, firing)
 
     def changed(self) -> tuple[CaptureNote, ...]:
         """What is new since the last call, one note a capture."""
@@ -119,37 +162,42 @@ class Captures:
             if each.done.wait(max(deadline - time.monotonic(), 0.0)):
                 continue
             if each.stopped.is_set():
-                self._tell("capture analysis", f"the trace in {each.capture.folder} is still being analysed")
+                self._tell("capture analysis", f"the trace in {each.capture.records} is still being analysed")
             else:
                 each.give_up("the profiler's stop was still hanging when the run ended")
         self._look()
 
     # Asking
 
-    def _refusal(self, steps: int, now: Now) -> tuple[str, str] | None:
-        """What speaks against a capture, if anything: its kind and the words for it."""
-        limits = self._settings
-        if self._taken >= limits.max_captures:
-            return "max_captures", f"all {limits.max_captures} captures of this run are taken"
+    def _restore(self) -> None:
+        """What earlier attempts of this run have taken."""
+        earlier = [one if one.over or one.state == "finishing" else interrupt(one) for one in shelf(self._folder)]
+        self._limits.restore(earlier)
+        self.notes = {incident: one.note for one in earlier for incident in one.incidents}
+        if any(one.healthy for one in earlier) or not captures_on(self._limits.settings.ranks, self._limits.rank):
+            self._reference.at = None
+        unfinished = [one for one in earlier if not one.over]
+        if unfinished:
+            threading.Thread(target=conclude, args=(unfinished, self._profiler), daemon=True).start()
+
+    def _refusal(self, kind: Kind, steps: int, now: Now) -> Reason | None:
+        """What speaks against a capture, if anything."""
+        limit = self._limits.refusal(kind, now)
+        if limit is not None:
+            return limit
         if self.state is State.FAILED:
             return "failed", "an earlier profile never ended, and the profiler is not started again"
         if self.state is State.FINISHING:
             return "finishing", "an earlier profile is still being ended"
-        if self._last_step is not None:
-            self._last_step = min(self._last_step, now.step - 1)  # the run may have gone back
-            if now.step - self._last_step < limits.cooldown:
-                return "cooldown", f"{limits.cooldown} steps must lie between two captures"
-        if self._total_size >= limits.max_total_size:
-            return "max_total_size", f"captures take {_gib(self._total_size)} of {_gib(limits.max_total_size)} allowed"
-        free = self._free(self._folder)
-        if free < limits.min_free_disk:
-            return "min_free_disk", f"{_gib(free)} are free on the disk, {_gib(limits.min_free_disk)} must be"
         if self._profiler.busy(steps):
             return "busy", "another profiler is active in this process"
         return None
 
-    def _arm(self, incident: Incident, steps: int, now: Now) -> tuple[str, str] | None:
-        capture = Capture(self._new_folder(incident.id), incident, steps, now, first_step=now.step + 1)
+    def _refuse(self, kind: Kind, name: str, incident: Incident | None, now: Now, reason: Reason) -> CaptureNote:
+        self._tell(f"capture refused: {reason[0]}", f"{name} is not profiled: {reason[1]}")
+        return self._keep(refused(kind, incident, self._folder / folder_name(name), now, reason[1]))
+
+    def _arm(self, capture: Capture) -> Reason | None:
         try:
             capture.folder.mkdir(parents=True)
             write_manifest(capture, self._section, self._meta)
@@ -164,36 +212,54 @@ class Captures:
         self._write(capture)
         return self._keep(capture.note())
 
-    def _new_folder(self, incident_id: str) -> Path:
-        """The incident's own folder; numbered where an earlier run into the same output has left one."""
-        folder, number = self._folder / folder_name(incident_id), 1
-        while folder.exists():
-            number += 1
-            folder = self._folder / f"{folder_name(incident_id)}-{number}"
-        return folder
+    def _now(self, step: int) -> Now:
+        return Now(step, time.time(), self._meta.get("attempt", 1))
+
+    def _begin_due(self, step: int, firing: bool) -> None:
+        """Begin what the config wants to begin with this step: the static window, or the reference."""
+        window, now = self._window, self._now(step - 1)
+        if window is not None and window.due(step):
+            capture = draft_window(self._folder, window, now)
+            self._window = None
+        elif self._reference.due(step, firing) and not (window and window.overlaps(step, step + REFERENCE_STEPS - 1)):
+            capture = draft(self._folder, "reference", f"reference@{now.step}", REFERENCE_STEPS, now, window)
+        else:
+            return
+        reason = self._refusal(capture.kind, capture.steps, now) or self._arm(capture)
+        if reason is None:
+            self._start(capture, step)
+            return
+        if capture.kind == "reference":
+            self._reference.postpone(step)
+        self._refuse(capture.kind, capture.name, None, now, reason)
 
     # Recording
 
-    def _start(self, capture: Capture, step: int) -> None:
-        capture.first_step = step + 1
+    def _start(self, capture: Capture, first_step: int) -> None:
+        capture.first_step = first_step
+        if capture.kind == "window":
+            self._window = None
+        if capture.kind == "reference":
+            self._reference.began()
         try:
-            self._profiler.start(capture.folder, capture.steps, self._section)
+            self._profiler.start(capture.records, capture.steps, self._section)
         except Exception as error:
             self._end(capture, "failed", f"the profiler did not start: {error}")
-            self._tell("capture start", f"{capture.incident.id} is not profiled: {capture.problem}")
+            self._tell("capture start", f"{capture.name} is not profiled: {capture.problem}")
             return
-        self._taken += 1
+        self._limits.taken += capture.kind == "incident"
         capture.boundaries.append(time.time())
         capture.stage, self.state = "recording", State.RECORDING
         self._write(capture)
 
     def _count(self, capture: Capture, step: int) -> None:
         capture.boundaries.append(time.time())
-        self._last_step = step
+        if capture.kind == "incident":
+            self._limits.last_step = step
         try:
             self._profiler.step()
         except Exception as error:
-            self._tell("capture step", f"the profile of {capture.incident.id} is cut short: {error}")
+            self._tell("capture step", f"the profile of {capture.name} is cut short: {error}")
             self._finish(capture)
             return
         if capture.recorded >= capture.steps:
@@ -222,16 +288,20 @@ class Captures:
 
     def _conclude(self, finishing: Finishing) -> None:
         capture = finishing.capture
-        self._total_size += capture.size
+        self._limits.total_size += capture.size if capture.kind != "window" else 0
+        if capture.kind == "reference":
+            self._reference.ended(capture.healthy)
         if not finishing.stopped.is_set():
             self.state = State.FAILED
         if capture.problem is not None:
-            self._tell("capture", f"the profile of {capture.incident.id} can't be used: {capture.problem}")
+            self._tell("capture", f"the profile of {capture.name} can't be used: {capture.problem}")
         self._keep(capture.note())
 
     def _end(self, capture: Capture, stage: Any, problem: str) -> None:
         capture.stage, capture.problem = stage, problem
         self._current, self.state = None, State.IDLE
+        if capture.kind == "reference":
+            self._reference.ended(healthy=False)
         self._write(capture)
 
     # Telling
@@ -253,14 +323,3 @@ class Captures:
         for oldest in list(self.notes)[:-MOST_NOTES]:
             del self.notes[oldest]
         return note
-
-
-def free_disk(folder: Path) -> int:
-    """Bytes free where a folder is or will be."""
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:.1f} GiB"

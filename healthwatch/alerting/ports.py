@@ -17,6 +17,11 @@ class Profiler(Protocol):
         """Whether `stop` may run beside the training, on a thread of its own."""
         ...
 
+    @property
+    def takes_window(self) -> bool:
+        """Whether the config's static window is left to us: a trainer that has its own records it itself."""
+        ...
+
     def busy(self, steps: int) -> bool:
         """Whether a profiler is active, or somebody else's will be within `steps` steps; constructs nothing."""
         ...

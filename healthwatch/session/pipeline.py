@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from healthwatch.actions import log
+from healthwatch.actions.captures.requests import Requests
+from healthwatch.actions.captures.window import static_window
 from healthwatch.actions.notify import Delivery
 from healthwatch.actions.profile import Captures
 from healthwatch.alerting.message import render
@@ -39,6 +42,12 @@ class Pipeline:
     guard: Guard
     last_step: int = 0
 
+    def begin(self, first_step: int) -> None:
+        """The first step is about to run."""
+        if self.captures is not None:
+            with self.guard("profile"):
+                self.captures.start(first_step)
+
     def step(self, frame: Frame) -> None:
         """Captures come first, so that messages can name their folder; nothing is sent before it is recorded."""
         outcome = self._decide(frame)
@@ -52,7 +61,7 @@ class Pipeline:
         self._send(notices)
         if self.captures is not None:
             with self.guard("profile"):
-                self.captures.step_end(frame.step)
+                self.captures.step_end(frame.step, any(one.active and not one.shadow for one in outcome.incidents))
 
     def resume(self, table: SeriesTable) -> None:
         """Take in what earlier attempts recorded, about which everything has been decided, and tell what is untold."""
@@ -179,9 +188,16 @@ def open_pipeline(
 def _captures(config: Config, profiler: Profiler | None, meta: Mapping[str, Any], guard: Guard) -> Captures | None:
     if profiler is None or config.dry_run:
         return None
-    folder = config.output / "captures" / f"rank_{meta['rank']}"
+    rank = int(meta["rank"])
     return Captures(
-        profiler, settings=config.capture, section=config.profiler, folder=folder, meta=meta, tell=guard.tell
+        profiler,
+        settings=config.capture,
+        folder=config.output / "captures" / f"rank_{rank}",
+        meta=meta,
+        section=config.profiler,
+        tell=guard.tell,
+        window=static_window(config.profiler, rank) if profiler.takes_window else None,
+        requests=Requests(config.output, rank, since=time.time()),
     )
 
 

@@ -134,6 +134,7 @@ class Session:
             logging.INFO,
         )
         self._attempt, self._next_step = self._pipeline.recording.attempt, first_step
+        self._pipeline.begin(first_step)
         self._ended = time.perf_counter()
         atexit.register(self.close)
         return self

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from healthwatch.actions.captures import trace as trace_module
-from healthwatch.actions.captures.trace import check_aside, check_trace
+from healthwatch.actions.captures.trace import check_trace, read_aside, read_trace
 
 BOUNDARIES = (100.0, 101.0, 102.0, 103.0)
 
@@ -43,9 +43,9 @@ def test_an_object_with_trace_events_is_read_as_well(tmp_path: Path) -> None:
 
 def test_a_child_process_finds_the_same(tmp_path: Path) -> None:
     path = write(tmp_path, json.dumps(GOOD))
-    assert check_aside(path, BOUNDARIES) == check_trace(path, BOUNDARIES)
+    assert read_aside(path, BOUNDARIES) == read_trace(path, BOUNDARIES)
     path.write_text(json.dumps(GOOD)[:-3])
-    assert check_aside(path, BOUNDARIES) == check_trace(path, BOUNDARIES)
+    assert read_aside(path, BOUNDARIES) == read_trace(path, BOUNDARIES)
 
 
 def test_operators_outside_the_window_do_not_count(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ class MindFormers:
         self.ending: Ending | None = None
         self.printed: frozenset[str] = frozenset({"train_state", "max_logits"})
         self.logit_names: Mapping[LabelSet, str] = {}
-        self.profiler = MindSporeProfiler()
+        self.profiler = MindSporeProfiler(takes_window=False)  # the trainer has one of its own
 
     def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]:
         """`model` is the trainer's list of models; everything that can be measured is found here, and hooked."""

@@ -52,10 +52,15 @@ class _Window:
 
 @dataclass(slots=True)
 class MindSporeProfiler:
-    """Implements `alerting.ports.Profiler`; MindSpore is imported when the first window is asked for."""
+    """Implements `alerting.ports.Profiler`; MindSpore is imported when the first window is asked for.
 
+    `takes_window` is false under a trainer that records the static window itself.
+    """
+
+    takes_window: bool = True
     _window: _Window | None = None
     _analyses: dict[Path, Analysis] = field(default_factory=dict)
+    _earlier: dict[Path, frozenset[Path]] = field(default_factory=dict)  # traces that lay in a folder before
     _own_parameters: Any = None  # of the last window, to tell them from those of somebody else
 
     @property
@@ -98,6 +103,7 @@ class MindSporeProfiler:
             raise ProfilerError("another profiler is active in this process")
         if not _ACCEPTED_PATH.fullmatch(str(folder.absolute())):
             raise ProfilerError(f"MindSpore's profiler takes no path like {folder}: letters, digits, . _ - ~ only")
+        self._earlier[folder] = frozenset(folder.glob(_TRACE))
         before = _save()
         others = [weakref.ref(each) for each in _profiles()] if self._foreign() else []
         try:
@@ -166,10 +172,10 @@ class MindSporeProfiler:
         analysis = self._analyses.get(folder)
         if analysis is not None and analysis.running():
             return None
-        found = sorted(folder.glob(_TRACE))
+        found = set(folder.glob(_TRACE)) - self._earlier.get(folder, frozenset())
         if not found:
             raise ProfilerError("the analysis ended without a trace")
-        return found[-1]
+        return max(found, key=lambda trace: trace.stat().st_mtime_ns)
 
     def abandon(self, folder: Path) -> None:
         """End an analysis that takes too long."""
