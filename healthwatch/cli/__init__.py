@@ -12,9 +12,12 @@ import click
 import healthwatch
 
 COMMANDS: Mapping[str, str] = {
+    "capture": "Ask a running training for a profile of its next steps.",
+    "captures": "List the profiles of a run, or compare two of them.",
     "check": "Check rule and config files; every problem at once.",
     "explain": "Say what a rule, condition, metric or code of a problem is.",
     "mindformers-path": "Print the folder from which MindSpore Transformers loads our callback.",
+    "init": "Write a commented config, a first rule file and its test.",
     "query": "Evaluate an expression over a recorded run.",
     "read": "Print the samples of a log, as records or as a table.",
     "replay": "Say again what the samples of a recorded run or a log say, with its own or other rules.",
