@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from healthwatch.session import Guard, Integration, Session
+    from healthwatch.session import Guard, Integration, Session, TrainingStopped
 
-__all__ = ["__version__", "load"]
+__all__ = ["TrainingStopped", "__version__", "load"]
 
 __version__ = "0.1.0"
 
@@ -23,6 +23,14 @@ def load(path: Path | str) -> Session:
     from healthwatch.session import load as load_session
 
     return load_session(path, _find_integration)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TrainingStopped":  # imported when it is asked for
+        from healthwatch.session import TrainingStopped
+
+        return TrainingStopped
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _find_integration(model: Any, guard: Guard) -> Integration:

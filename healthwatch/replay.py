@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ from healthwatch import resources
 from healthwatch.diagnostics import Diagnostic, Invalid, errors, suggest
 from healthwatch.engine import Engine, Outcome
 from healthwatch.readers import Options, open_log
-from healthwatch.recording import Run, write_rules
+from healthwatch.recording import Run, recall, write_rules
 from healthwatch.rulefile import Rule, load_rules
 from healthwatch.rulefile.load import BUILTIN
 from healthwatch.stream import Frame, SeriesTable
@@ -44,8 +45,10 @@ class Replay:
         """One outcome a frame, in the order of the source; a step that comes again goes back first (R12)."""
         engine = Engine(self.rules, self.source.table, no_data_after=self.no_data_after)
         last = 0
-        for frame in self.source.frames():
+        for number, frame in enumerate(self.source.frames()):
             rewound = engine.rewind(frame.step) if frame.step <= last else ()
+            if frame.step <= last:
+                recall(engine, islice(self.source.frames(), number), frame.step)
             last = frame.step
             outcome = engine.step(frame)
             yield replace(outcome, transitions=(*rewound, *outcome.transitions))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
-from healthwatch.alerting.message import number_text, place_text, series_text
+from healthwatch.alerting.message import RuleText, number_text, place_text, series_text
 from healthwatch.alerting.model import Incident, Intent
 
 LOGGER = logging.getLogger("healthwatch")
@@ -17,10 +18,13 @@ LEVELS = {
 }
 
 
-def write(intent: Intent) -> None:
+Rules = Mapping[str, RuleText]
+
+
+def write(intent: Intent, rules: Rules | None = None) -> None:
     """Log the intent's incidents: those that fire at the ladder's level, those that ended as info."""
     for incident in intent.incidents:
-        LOGGER.log(level(intent, incident), "%s", line(incident, intent))
+        LOGGER.log(level(intent, incident), "%s", line(incident, intent, rules))
 
 
 def level(intent: Intent, incident: Incident) -> int:
@@ -29,9 +33,19 @@ def level(intent: Intent, incident: Incident) -> int:
     return LEVELS.get(str(intent.argument).lower(), logging.WARNING)
 
 
-def line(incident: Incident, intent: Intent) -> str:
-    """`GradNormSpike firing (critical): micro_norm{param="wq"} = 12.5 since step 151, micro-step 2`."""
-    return f"{incident.rule} {_state(incident, intent)} ({incident.severity}): {_worst(incident)} {_when(incident)}"
+def line(incident: Incident, intent: Intent, rules: Rules | None = None) -> str:
+    """The rule's summary where it has one, then the worst series: `GradNormSpike firing (critical): 12.5 times its
+    median, micro_norm{param="wq"} = 12.5 since step 151, micro-step 2`.
+    """  # noqa: D205
+    head = f"{incident.rule} {_state(incident, intent)} ({incident.severity}):"
+    rule = (rules or {}).get(incident.rule)
+    summary = rule.annotations.get("summary") if rule is not None else None
+    if summary is None or not incident.firing:
+        return f"{head} {_worst(incident)} {_when(incident)}"
+    worst = incident.firing[0]
+    said = " ".join(summary.render(worst.labels, worst.value).split()).rstrip(".")
+    series = f", {_worst(incident)}" if worst.labels or incident.count > 1 else ""
+    return f"{head} {said}{series} ({_when(incident)})"
 
 
 def _state(incident: Incident, intent: Intent) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,10 @@ from healthwatch.config.model import LadderStep, Receiver, Secret
 from healthwatch.config.section import Section
 from healthwatch.diagnostics import suggest
 from healthwatch.stream.ticks import parse_duration
+from healthwatch.yamlfile import KeyPath
 
-ACTIONS = ("log", "profile", "notify", "stop", "command")
-NOT_YET = ("stop", "command")
+BUILTIN_ACTIONS = ("log", "profile", "notify", "stop", "command")
+ACTION_GROUP = "healthwatch.actions"  # entry points
 
 LOG_ONLY: Mapping[str, tuple[LadderStep, ...]] = {
     "critical": (LadderStep("log", "error"),),
@@ -22,6 +25,12 @@ LOG_ONLY: Mapping[str, tuple[LadderStep, ...]] = {
 }
 
 _PROFILE_STEPS = 3
+
+
+@cache
+def actions() -> tuple[str, ...]:
+    """The names of all actions: the built-in ones, then those of plug-ins, which are not imported here."""
+    return tuple(dict.fromkeys((*BUILTIN_ACTIONS, *sorted(entry_points(group=ACTION_GROUP).names))))
 
 
 def ladders(section: Section, receivers: Mapping[str, Any]) -> dict[str, tuple[LadderStep, ...]]:
@@ -41,13 +50,11 @@ def ladders(section: Section, receivers: Mapping[str, Any]) -> dict[str, tuple[L
 def _step(ladder: Section, name: str, position: int, data: Any, receivers: Mapping[str, Any]) -> LadderStep | None:
     path = (*ladder.path, name, position)
     step = Section(ladder.document, path, data if isinstance(data, dict) else {}, ladder.refused, ladder.diagnostics)
-    named = [key for key in ACTIONS if key in step.data]
+    named = [key for key in actions() if key in step.data]
     if len(named) != 1:
         _wrong_count(step, named)
         return None
     action = named[0]
-    if action in NOT_YET:
-        step.report("HW017", f"the action {action} is not available yet", action, at_key=True)
     if action == "notify":
         _check_receiver(step, receivers)
     return LadderStep(
@@ -64,7 +71,7 @@ def _wrong_count(step: Section, named: list[str]) -> None:
         mend = "write one step of the ladder for each"
         step.report("HW032", f"one step does one action, not {' and '.join(named)}", named[1], at_key=True, help=mend)
     elif step.data and not any((*step.path, key) in step.refused for key in step.data):
-        step.report("HW032", "this step has no action", help=f"one of {', '.join(ACTIONS)}")
+        step.report("HW032", "this step has no action", help=f"one of {', '.join(actions())}")
 
 
 def _argument(step: Section, action: str) -> Any:
@@ -89,9 +96,23 @@ def receivers(section: Section, environment: Mapping[str, str], folder: Path, *,
             name=name,
             urls=_urls(found.below(name), environment, folder, muted=muted),
             group_interval=found.below(name).steps("group_interval", 50),
+            alertmanager=_alertmanager(found.below(name), environment, folder, muted=muted),
         )
         for name in found.data
+        if _leads_somewhere(found.below(name))
     }
+
+
+def _leads_somewhere(receiver: Section) -> bool:
+    if receiver.data and not {"urls", "alertmanager"} & receiver.data.keys():
+        receiver.report("HW008", f'receiver "{receiver.path[-1]}" has no urls', at_key=True, help="urls or alertmanager")
+    return True
+
+
+def _alertmanager(receiver: Section, environment: Mapping[str, str], folder: Path, *, muted: bool) -> Secret | None:
+    text = receiver.get("alertmanager")
+    path = (*receiver.path, "alertmanager")
+    return _secret(receiver, path, text, environment, folder, muted=muted) if isinstance(text, str) else None
 
 
 def _urls(receiver: Section, environment: Mapping[str, str], folder: Path, *, muted: bool) -> tuple[Secret, ...]:
@@ -100,17 +121,24 @@ def _urls(receiver: Section, environment: Mapping[str, str], folder: Path, *, mu
         path = (*receiver.path, "urls", position)
         if not isinstance(text, str) or path in receiver.refused:
             continue
-        secret, problems = secrets.resolve(text, environment, folder)
-        urls += [] if problems else [secret]
-        for problem in problems:
-            span = receiver.document.text_span(path, problem.start, problem.end)
-            found = receiver.document.text.diagnostic(
-                "HW030",
-                problem.message,
-                span,
-                severity="warning" if muted else "error",
-                label=f'receiver "{receiver.path[-1]}"',
-                help=problem.help,
-            )
-            receiver.diagnostics.append(found)
+        secret = _secret(receiver, path, text, environment, folder, muted=muted)
+        urls += [] if secret is None else [secret]
     return tuple(urls)
+
+
+def _secret(
+    receiver: Section, path: KeyPath, text: str, environment: Mapping[str, str], folder: Path, *, muted: bool
+) -> Secret | None:
+    secret, problems = secrets.resolve(text, environment, folder)
+    for problem in problems:
+        span = receiver.document.text_span(path, problem.start, problem.end)
+        found = receiver.document.text.diagnostic(
+            "HW030",
+            problem.message,
+            span,
+            severity="warning" if muted else "error",
+            label=f'receiver "{receiver.path[-1]}"',
+            help=problem.help,
+        )
+        receiver.diagnostics.append(found)
+    return None if problems else secret

@@ -29,12 +29,17 @@ def read(document: Document, environment: Mapping[str, str]) -> tuple[Config | N
     if not isinstance(document.data, dict) or OURS not in document.data:
         found = diagnostics if errors(diagnostics) else [*diagnostics, _no_section(document)]
         return None, Section(document, (OURS,), {}, frozenset(), found)
-    broken = findings(document, "config")
+    broken = [problem for problem in findings(document, "config") if not _plug_in(problem.path)]
     diagnostics += (problem.diagnostic for problem in broken)
     refused = frozenset(problem.path for problem in broken)
     root = Section(document, (), document.data, refused, diagnostics)
     ours = root.below(OURS)
     return _config(root, ours, environment), ours
+
+
+def _plug_in(path: KeyPath) -> bool:
+    """Whether this is the name of an action of a plug-in, which the shipped schema can't know."""
+    return len(path) == 5 and path[:2] == (OURS, "escalation") and path[4] in escalation.actions()
 
 
 def _concerns_us(problem: Problem) -> bool:

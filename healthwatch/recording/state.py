@@ -132,14 +132,20 @@ def _revived(standing: _Standing, incidents: Mapping[str, Incident]) -> Standing
     )
 
 
-def recall(engine: Engine, frames: Iterable[Frame]) -> int:
-    """Fill the windows with samples that have been judged already; the last step among them, 0 without any."""
+def recall(engine: Engine, frames: Iterable[Frame], before: int | None = None) -> int:
+    """Fill the windows anew with samples that have been judged already, those before a step if one is given.
+
+    Returns the last step among the frames, 0 without any.
+    """
     last = 0
+    engine.history.rewind(-1)
     for frame in frames:
         if frame.step <= last:
             engine.history.rewind(tick_of(frame.step - 1))
         engine.history.extend(frame)
         last = frame.step
+    if before is not None:
+        engine.history.rewind(tick_of(before - 1))
     return last
 
 

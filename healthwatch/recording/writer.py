@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from healthwatch.alerting.model import Acceptance, Notice, Untold
+from healthwatch.alerting.model import Acceptance, Incident, Notice, Untold
 from healthwatch.diagnostics import Invalid
 from healthwatch.recording import schema
 from healthwatch.recording.codec import dump, incident_row, labels_text, notice_row, transition_row, untold_of
@@ -105,6 +105,11 @@ class Recording:
         for metric, labels in self._known:
             table.register(metric, [dict(pairs) for pairs in json.loads(labels)])
 
+    @property
+    def behind(self) -> bool:
+        """Whether steps are missing from the file: it is locked, or no longer written."""
+        return bool(self._queue or self.stopped)
+
     def declare(self, series: Iterable[Series]) -> None:
         """Write series down in this order, if they are new; before the first step it costs no step."""
         for each in series:
@@ -190,6 +195,10 @@ class Recording:
     def state(self) -> Mapping[str, bytes]:
         """Where alerting stood when an earlier attempt closed its last step."""
         return self._state
+
+    def note(self, incidents: Sequence[Incident]) -> None:
+        """Incidents that no rule has, written with the next step."""
+        self._next.add(schema.PUT_INCIDENT, [incident_row(found) for found in incidents])
 
     def keep(self, captures: Sequence[Any], step: int) -> None:
         """Notes that come after the last step, written when the recording is closed."""

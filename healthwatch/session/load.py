@@ -26,7 +26,8 @@ def load(source: Path | str | Document, find_integration: FindIntegration) -> Se
         LOGGER.info("switched off by HEALTHWATCH_DISABLED")
         return Session(Config(run="", output=Path(), rules=(), digest="", disabled=True), (), find_integration)
     checked = load_all(source)
-    found = [*checked.diagnostics, *_receivers(checked.config or load_config(source)[0])]
+    config = checked.config or load_config(source)[0]
+    found = [*checked.diagnostics, *_receivers(config), *_actions(config)]
     if checked.config is None or errors(found):
         raise Invalid(found)
     session = Session(checked.config, checked.rules.rules, find_integration)
@@ -34,6 +35,14 @@ def load(source: Path | str | Document, find_integration: FindIntegration) -> Se
         name = source.file if isinstance(source, Document) else source
         session.guard.say(f"{len(found)} remarks on {name}:\n{render_text(found)}", logging.WARNING)
     return session
+
+
+def _actions(config: Config | None) -> list[Diagnostic]:
+    if config is None or config.disabled:
+        return []
+    from healthwatch.actions.action import check
+
+    return check(config)
 
 
 def _receivers(config: Config | None) -> list[Diagnostic]:

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from healthwatch.actions import log
+from healthwatch.actions.action import Performer, Site, find
 from healthwatch.actions.captures.requests import Requests
 from healthwatch.actions.captures.window import static_window
 from healthwatch.actions.notify import Delivery
 from healthwatch.actions.profile import Captures
-from healthwatch.alerting.message import render
+from healthwatch.alerting.escalation import LONGEST_WAIT, Mode
 from healthwatch.alerting.model import Intent, Notice, Now, Transition
 from healthwatch.alerting.policy import policy_of
 from healthwatch.alerting.ports import Profiler
 from healthwatch.config import Config
 from healthwatch.engine import Engine, Outcome
-from healthwatch.recording import Recording, Run, describe
+from healthwatch.recording import Recording, Run, describe, reach, recall, revive, rows_of
 from healthwatch.rulefile import Rule
+from healthwatch.session.control import Silences
+from healthwatch.session.failing import FailingReceivers
 from healthwatch.session.guard import Guard
+from healthwatch.session.watchman import Watchman
 from healthwatch.stream import Frame, SeriesTable
 
-RESUMED_STEPS = 2000
+RANKS = ("RANK_ID", "RANK")  # of the environment, where no integration knows it
+CLOSE_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -40,7 +45,16 @@ class Pipeline:
     captures: Captures | None
     delivery: Delivery | None
     guard: Guard
+    silences: Silences
+    failing: FailingReceivers
+    performers: dict[str, tuple[int | None, Performer]] = field(default_factory=dict)  # by action, with its order
     last_step: int = 0
+    stopping: str = ""  # why the training is to end at this step
+    standstill: float = LONGEST_WAIT
+    _notices: list[Notice] = field(default_factory=list)
+    _turn: threading.Lock = field(default_factory=threading.Lock)  # the loop's own thread or the watchman
+    _watchman: Watchman | None = None
+    _paused: float = 0.0
 
     def begin(self, first_step: int) -> None:
         """The first step is about to run."""
@@ -49,30 +63,101 @@ class Pipeline:
                 self.captures.start(first_step)
 
     def step(self, frame: Frame) -> None:
-        """Captures come first, so that messages can name their folder; nothing is sent before it is recorded."""
-        outcome = self._decide(frame)
-        for intent in _of("profile", outcome):
-            self._capture(intent)
-        notices = [notice for intent in _of("notify", outcome) for notice in self._render(intent)]
-        self._record(frame, outcome, notices)
-        for intent in _of("log", outcome):
-            with self.guard("log"):
-                log.write(intent)
-        self._send(notices)
-        if self.captures is not None:
-            with self.guard("profile"):
-                self.captures.step_end(frame.step, any(one.active and not one.shadow for one in outcome.incidents))
+        """What must be recorded comes first, captures before messages that name their folder; then the rest."""
+        with self._turn:
+            outcome = self._decide(frame)
+            self._perform(outcome.intents, recorded=False)
+            notices = self._posted(outcome.now)
+            self._record(frame, outcome, notices)
+            self._perform(outcome.intents, recorded=True)
+            self._send(notices)
+            if self.captures is not None:
+                firing = any(one.active and not one.shadow for one in outcome.incidents)
+                with self.guard("profile"):
+                    self.captures.step_end(frame.step, firing)
+            if self._watchman is not None:
+                self._watchman.step_ended()
 
     def resume(self, table: SeriesTable) -> None:
-        """Take in what earlier attempts recorded, about which everything has been decided, and tell what is untold."""
-        if self.recording.attempt == 1:
+        """Go on where the last attempt's last step left alerting; nothing is judged again."""
+        if self.recording.attempt > 1:
+            revive(self.engine, self.recording.state)
+            with Run.open(self.recording.path) as run:
+                self.last_step = recall(self.engine, run.tail(reach(self.engine), table))
+        if self.delivery is not None:
+            untold = [each for each in self.recording.pending() if each.notice.receiver in self.config.receivers]
+            self.delivery.resume(untold)
+
+    def watch(self) -> None:
+        """From now on somebody looks after silences, and after a training that stands still."""
+        with self.guard("control"):
+            self._heed()
+            self._watchman = Watchman(self._look)
+
+    def _look(self, still: float) -> None:
+        """The watchman's: a step that is under way goes first."""
+        if not self._turn.acquire(blocking=False):
             return
-        with Run.open(self.recording.path) as run:
-            for frame in run.tail(RESUMED_STEPS, table):
-                self._rewind(frame)
-                self.engine.step(frame)
-                self.last_step = frame.step
-        self._send([notice for notice in self.recording.pending() if notice.receiver in self.config.receivers])
+        try:
+            with self.guard("control"):
+                self._heed()
+            if still >= self.standstill and still - self._paused >= self.standstill / 6:
+                self._paused = still
+                self._tell_between("standstill")
+            elif still < self.standstill:
+                self._paused = 0.0
+        finally:
+            self._turn.release()
+
+    def _heed(self) -> None:
+        self.engine.silence(self.silences.look(), {"run": self.config.run, "rank": str(self.rank)})
+        for problem in self.silences.problems:
+            self.guard.tell("control", f"a silence can't be used: {problem}", logging.WARNING)
+        self.silences.problems.clear()
+        if self.delivery is not None:
+            self.delivery.told_elsewhere(self.recording.delivered.news())
+
+    def _tell_between(self, mode: Mode) -> None:
+        """What waits for steps that may never come is told now (R6)."""
+        outcome = Outcome(Now(self.last_step, time.time(), self.recording.attempt))
+        with self.guard("engine"):
+            outcome = self.engine.pause(time.time(), mode)
+        self._perform(outcome.intents, recorded=False)
+        notices = self._posted(outcome.now)
+        self._record(None, outcome, notices)
+        self._send(notices)
+
+    def open_actions(self) -> None:
+        """One performer an action that a ladder names; one that can't be opened is told and left out."""
+        site = Site(
+            self.config, self.rank, self.rules, self.captures, self.guard.tell, self._notices.append, self._stop
+        )
+        for name in dict.fromkeys(step.action for ladder in self.config.escalation.values() for step in ladder):
+            with self.guard(name):
+                action = find(name)
+                self.performers[name] = action.order, action.open(site)
+
+    def _stop(self, reason: str) -> None:
+        self.stopping = self.stopping or reason
+
+    def _perform(self, intents: Sequence[Intent], *, recorded: bool) -> None:
+        """Every intent whose action comes before the step is recorded, or after it."""
+        due = [(self.performers[each.action], each) for each in intents if each.action in self.performers]
+        ordered = [(order, performer, intent) for (order, performer), intent in due if (order is None) == recorded]
+        for _, performer, intent in sorted(ordered, key=lambda each: each[0] or 0):
+            with self.guard(intent.action):
+                performer.perform(intent)
+
+    def _posted(self, now: Now) -> list[Notice]:
+        """The notices of this step, and those about receivers that fail."""
+        notices = list(self._notices)
+        self._notices.clear()
+        if self.delivery is not None:
+            with self.guard("notify"):
+                incidents, about = self.failing.look(self.delivery.state(), now)
+                self.recording.note(incidents)
+                notices += about
+        return notices
 
     def _decide(self, frame: Frame) -> Outcome:
         outcome = Outcome(Now(frame.step, frame.time, frame.attempt))
@@ -87,30 +172,26 @@ class Pipeline:
         return outcome
 
     def _rewind(self, frame: Frame) -> tuple[Transition, ...]:
-        return self.engine.rewind(frame.step) if frame.step <= self.last_step else ()
+        if frame.step > self.last_step:
+            return ()
+        rewound = self.engine.rewind(frame.step)
+        self._refill(frame.step)
+        return rewound
 
-    def _capture(self, intent: Intent) -> None:
-        if self.captures is None:
+    def _refill(self, step: int) -> None:
+        """The windows before a step to which the run goes back: the history has forgotten what lies further back."""
+        if self.recording.behind:
             return
-        for incident in intent.incidents:
-            with self.guard("profile"):
-                self.captures.request(incident, int(intent.argument["steps"]), intent.now)
+        with self.guard("rewind"), Run.open(self.recording.path) as run:
+            recall(self.engine, run.before(step, reach(self.engine), self.engine.history.table), step)
 
-    def _render(self, intent: Intent) -> list[Notice]:
-        notices = []
-        with self.guard("message"):
-            notes = self.captures.notes if self.captures is not None else {}
-            notice = render(intent, run=self.config.run, rank=self.rank, rules=self.rules, captures=notes)
-            notices.append(notice)
-        return notices
-
-    def _record(self, frame: Frame, outcome: Outcome, notices: Sequence[Notice]) -> None:
+    def _record(self, frame: Frame | None, outcome: Outcome, notices: Sequence[Notice]) -> None:
         with self.guard("recording"):
             self.recording.declare(self.engine.history.table.series)
             captures = self.captures.changed() if self.captures is not None else ()
             accepted = self.delivery.drain() if self.delivery is not None else ()
             queued = notices if self.delivery is not None else ()
-            stopped = self.recording.commit(frame, outcome, captures, queued, accepted)
+            stopped = self.recording.commit(frame, outcome, captures, queued, accepted, rows_of(self.engine))
             if stopped is not None:
                 self.guard.tell("recording", f"the run is no longer recorded: {stopped}; alerts go on")
             if self.recording.dropped:
@@ -128,31 +209,42 @@ class Pipeline:
                 self.guard.say(problem.message, logging.WARNING)
 
     def close(self, reason: str) -> None:
-        """Finish captures, give receivers a few seconds, and end the recording."""
-        if self.captures is not None:
-            with self.guard("profile"):
-                self.captures.close()
-                self.recording.keep(self.captures.changed(), self.last_step)
-        if self.delivery is not None:
-            with self.guard("notify"):
-                self.delivery.close()
-                for id_, time in self.delivery.drain():
-                    self.recording.accepted(id_, time)
-            self._send(())
-        with self.guard("recording"):
-            lost = self.recording.close(reason)
-            if lost is not None:
-                self.guard.tell("recording: end", f"the recording is not complete: {lost}")
+        """Finish captures, tell what still waits, give receivers a few seconds, and end the recording."""
+        if self._watchman is not None:
+            self._watchman.close()
+        with self._turn:
+            if self.captures is not None:
+                with self.guard("profile"):
+                    self.captures.close()
+            self._tell_between("end")
+            end = time.monotonic() + CLOSE_SECONDS
+            for name, (_, performer) in self.performers.items():
+                with self.guard(name):
+                    performer.close(max(end - time.monotonic(), 0.0))
+            if self.delivery is not None:
+                with self.guard("notify"):
+                    self.delivery.close(max(end - time.monotonic(), 0.0))
+                    for acceptance in self.delivery.drain():
+                        self.recording.accepted(acceptance)
+                self._send(())
+            with self.guard("recording"):
+                lost = self.recording.close(self.stopping and "stopped" or reason)
+                if lost is not None:
+                    self.guard.tell("recording: end", f"the recording is not complete: {lost}")
 
 
-def open_recording(config: Config, table: SeriesTable) -> Recording:
+def open_recording(config: Config, table: SeriesTable, rank: int | None = None) -> Recording:
     """The run file of this process; the series of earlier attempts come first in the table, as in a replay.
+
+    `rank` is the integration's; the environment is asked where it knows none.
 
     Raises:
         Invalid: the run can't be recorded.
     """
-    rank = int(os.environ.get("RANK_ID", "0"))
-    recording = Recording.create(config.output / f"rank_{rank}.sqlite", {**describe(config), "rank": rank})
+    if rank is None:
+        rank = int(next((os.environ[name] for name in RANKS if os.environ.get(name, "").isdecimal()), "0"))
+    meta = {**describe(config), "rank": rank}
+    recording = Recording.create(config.output / f"rank_{rank}.sqlite", meta, config.record_max_size)
     recording.restore(table)
     return recording
 
@@ -179,9 +271,13 @@ def open_pipeline(
         captures=_captures(config, profiler, about, guard),
         delivery=_delivery(config),
         guard=guard,
+        silences=Silences(config.output),
+        failing=FailingReceivers(config.run, rank, tuple(config.receivers)),
     )
+    pipeline.open_actions()
     with guard("resume"):
         pipeline.resume(table)
+    pipeline.watch()
     return pipeline
 
 
@@ -203,7 +299,3 @@ def _captures(config: Config, profiler: Profiler | None, meta: Mapping[str, Any]
 
 def _delivery(config: Config) -> Delivery | None:
     return Delivery(config.receivers) if config.receivers and not config.dry_run else None
-
-
-def _of(action: str, outcome: Outcome) -> list[Intent]:
-    return [intent for intent in outcome.intents if intent.action == action]

@@ -20,6 +20,7 @@ from healthwatch.monitors.log_records import LogRecords
 from healthwatch.rulefile import Rule
 from healthwatch.session.guard import Guard
 from healthwatch.session.pipeline import Pipeline, open_pipeline, open_recording
+from healthwatch.session.stopping import TrainingStopped
 from healthwatch.stream import Frame, LabelSet, Series, SeriesTable
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Session:
         if self._closed or self._pipeline is not None:
             return self
         integration = self._find_integration(model, self.guard) if model is not None else None
-        recording = open_recording(self.config, self._table)
+        recording = open_recording(self.config, self._table, getattr(integration, "rank", None))
         if integration is not None:
             self._monitors = integration.attach(model, optimizer, self.config, self._table)
         profiler = integration.profiler if integration is not None else None
@@ -193,6 +194,9 @@ class Session:
             with self.guard("log records"):
                 self._print(frame)
             self._pipeline.step(frame)
+            if self._pipeline.stopping:
+                self._end("stopped")
+                raise TrainingStopped(self._pipeline.stopping)
 
     def close(self) -> None:
         """Deliver what waits, for a few seconds at most, and end the recording. Also runs at exit."""

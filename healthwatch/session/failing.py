@@ -1,0 +1,89 @@
+"""A receiver that takes no messages, told to the others: one incident, whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from healthwatch.actions.notify import LaneState
+from healthwatch.alerting.message import render
+from healthwatch.alerting.model import Incident, Intent, LabelSet, Notice, Now, Reason, Sample
+
+RULE = "ReceiverFailing"
+FAILURES = 3  # in a row, before the others hear of it
+QUIET = 3600.0  # seconds before a receiver that failed again is told again
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    text: str
+
+    def render(self, labels: LabelSet, value: float) -> str:  # noqa: ARG002
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    annotations: Mapping[str, _Text]
+    limit: int = 10
+
+
+@dataclass(slots=True)
+class FailingReceivers:
+    """A message about a failing receiver goes to those that work, so it can't cause the next one."""
+
+    run: str
+    rank: int
+    receivers: Sequence[str]
+    incident: Incident | None = None
+    told: set[str] = field(default_factory=set)  # receivers that know of the incident
+    _known: dict[tuple[str, int], float] = field(default_factory=dict)  # when each URL was last reported
+
+    def look(self, lanes: Sequence[LaneState], now: Now) -> tuple[list[Incident], list[Notice]]:
+        """What has changed since the last look: the incident, and notices about it."""
+        failing = [lane for lane in lanes if lane.failures >= FAILURES and lane.failing is not None]
+        if self.incident is not None and not any(lane.failing for lane in lanes if self._reported(lane)):
+            return self._end(now)
+        fresh = [lane for lane in failing if self._is_news(lane, now)]
+        if not fresh:
+            return [], []
+        self._known.update({(lane.receiver, lane.target): now.time for lane in fresh})
+        reason: Reason = "opened" if self.incident is None else "joined"
+        self.incident = self._incident(failing, now)
+        whom = [name for name in self.receivers if not any(lane.receiver == name for lane in lanes if lane.failing)]
+        self.told.update(whom)
+        why = "; ".join(f"{lane.receiver} ({lane.url}): {lane.failing}" for lane in failing)
+        return [self.incident], self._notices(self.incident, reason, whom, now, why)
+
+    def _reported(self, lane: LaneState) -> bool:
+        return (lane.receiver, lane.target) in self._known
+
+    def _is_news(self, lane: LaneState, now: Now) -> bool:
+        last = self._known.get((lane.receiver, lane.target))
+        return last is None or (self.incident is None and now.time - last >= QUIET)
+
+    def _incident(self, failing: Sequence[LaneState], now: Now) -> Incident:
+        firing = tuple(Sample((("receiver", lane.receiver), ("url", lane.url)), lane.failures) for lane in failing)
+        if self.incident is not None:
+            return replace(self.incident, firing=firing, count=len(firing), joined=self.incident.joined + 1)
+        id_ = f"{RULE}@{now.step}" + (f"#{now.attempt}" if now.attempt > 1 else "")
+        return Incident(id_, RULE, "warning", now, now, None, firing, len(firing), len(firing))
+
+    def _end(self, now: Now) -> tuple[list[Incident], list[Notice]]:
+        assert self.incident is not None
+        ended = replace(self.incident, ended=now, ending="resolved")
+        notices = self._notices(ended, "resolved", sorted(self.told), now, "they take messages again")
+        self.incident = None
+        self.told.clear()
+        return [ended], notices
+
+    def _notices(self, incident: Incident, reason: Reason, whom: Sequence[str], now: Now, why: str) -> list[Notice]:
+        firing = incident.active
+        texts = {"summary": _Text(f"messages don't arrive: {why}" if firing else why)}
+        if firing:
+            texts["action"] = _Text("look at the receiver; what it has not accepted stays in the outbox and is sent later")
+        rules = {RULE: _Rule(texts)}
+        return [
+            render(Intent("notify", name, reason, (incident,), now), run=self.run, rank=self.rank, rules=rules)
+            for name in whom
+        ]
