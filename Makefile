@@ -45,7 +45,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[mindspore,demo,fast,dev]'
+	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[mindspore,demo,fast,plots,dev]'
 	touch $@
 
 # The server that editors ask about YAML, for the test that asks it; its node comes with the dev extra.

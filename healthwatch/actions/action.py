@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from healthwatch.alerting.model import Intent, Notice
 from healthwatch.config import Config
+from healthwatch.config.escalation import ACTION_GROUP, BUILTIN_ACTIONS
 from healthwatch.diagnostics import Diagnostic
 from healthwatch.rulefile import Rule
 
 if TYPE_CHECKING:
     from healthwatch.actions.profile import Captures
-
-GROUP = "healthwatch.actions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +86,11 @@ def find(name: str) -> Action:
 
 def _offered() -> dict[str, EntryPoint]:
     """Built-in names can't be taken over."""
-    return {entry.name: entry for entry in (*entry_points(group=GROUP), *BUILTIN)}
+    return {entry.name: entry for entry in (*entry_points(group=ACTION_GROUP), *BUILTIN)}
 
 
 BUILTIN = tuple(
-    EntryPoint(name, f"healthwatch.actions.builtin:{name.upper()}", GROUP)
-    for name in ("log", "profile", "notify", "stop", "command")
+    EntryPoint(name, f"healthwatch.actions.builtin:{name.upper()}", ACTION_GROUP) for name in BUILTIN_ACTIONS
 )
 
 
@@ -107,5 +105,5 @@ def check(config: Config) -> list[Diagnostic]:
                 problem = f"it can't be loaded ({type(error).__name__}: {error})"
             if problem:
                 message = f'step {number} of the ladder "{ladder}": {step.action}: {problem}'
-                found.append(Diagnostic("HW036", "error", message))
+                found.append(Diagnostic("HW604", "error", message))
     return found

@@ -28,9 +28,13 @@ _PROFILE_STEPS = 3
 
 
 @cache
+def plug_ins() -> tuple[str, ...]:
+    """The names of the actions of plug-ins, which are not imported here."""
+    return tuple(sorted(entry_points(group=ACTION_GROUP).names - set(BUILTIN_ACTIONS)))
+
+
 def actions() -> tuple[str, ...]:
-    """The names of all actions: the built-in ones, then those of plug-ins, which are not imported here."""
-    return tuple(dict.fromkeys((*BUILTIN_ACTIONS, *sorted(entry_points(group=ACTION_GROUP).names))))
+    return BUILTIN_ACTIONS + plug_ins()
 
 
 def ladders(section: Section, receivers: Mapping[str, Any]) -> dict[str, tuple[LadderStep, ...]]:
@@ -99,13 +103,15 @@ def receivers(section: Section, environment: Mapping[str, str], folder: Path, *,
             alertmanager=_alertmanager(found.below(name), environment, folder, muted=muted),
         )
         for name in found.data
-        if _leads_somewhere(found.below(name))
+        if _leads_somewhere(found, name)
     }
 
 
-def _leads_somewhere(receiver: Section) -> bool:
-    if receiver.data and not {"urls", "alertmanager"} & receiver.data.keys():
-        receiver.report("HW008", f'receiver "{receiver.path[-1]}" has no urls', at_key=True, help="urls or alertmanager")
+def _leads_somewhere(receivers: Section, name: str) -> bool:
+    data = receivers.get(name)
+    if isinstance(data, dict) and not {"urls", "alertmanager"} & data.keys():
+        receivers.report("HW008", f'"{name}" lacks the key "urls"', name, at_key=True, help="or alertmanager")
+        return False
     return True
 
 

@@ -39,7 +39,7 @@ def read(document: Document, environment: Mapping[str, str]) -> tuple[Config | N
 
 def _plug_in(path: KeyPath) -> bool:
     """Whether this is the name of an action of a plug-in, which the shipped schema can't know."""
-    return len(path) == 5 and path[:2] == (OURS, "escalation") and path[4] in escalation.actions()
+    return len(path) == 5 and path[:2] == (OURS, "escalation") and path[4] in escalation.plug_ins()
 
 
 def _concerns_us(problem: Problem) -> bool:
