@@ -149,7 +149,8 @@ class Planner:
     def screen(self, function: str, node: ast.MatrixSelector) -> Screen:
         key = function, shape(node)
         if key not in self._screens:
-            self._screens[key] = SCREENS[function](self.moving(node))
+            self._screens[key] = SCREENS[function](node.window)
+            self.moving(node).follow(self._screens[key])
         return self._screens[key]
 
     def demand(self, selector: ast.VectorSelector, place: Place, window: int, rows: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from healthwatch.promql.bracket import Bracket
 from healthwatch.promql.moving import Moving, Span
 from healthwatch.promql.node import VectorNode
 from healthwatch.promql.operators import COMPARISON, MIRRORED
+from healthwatch.promql.ordered import Ordered, exchange
 from healthwatch.promql.smoothing import Smoothing
 from healthwatch.promql.spread import Spread
 from healthwatch.promql.vector import Indices, Moment, Vector, everything
@@ -33,65 +34,45 @@ _LEAST, _MOST = 1e-2, 1e6
 
 _MOST_DOUBTFUL = 1 / 4
 
-Proof: TypeAlias = Callable[[Span, Floats, float], tuple[Mask, Floats]]
-"""Where it holds for sure that a series is known and its value at most the bound; and the least its divisor can be."""
 
-Refit: TypeAlias = Callable[[Span, Indices], None]
+class Screen(Protocol):
+    """Bounds that follow a window: a value of more than k takes a now above `centre + k * divisor`.
 
+    Where the divisor is not positive nothing is proven, and nothing where `passed` says that the bounds don't hold.
+    """
 
-@dataclass(frozen=True, slots=True)
-class Screen:
-    proof: Proof
-    refit: Refit  # for series that could not be decided although nothing is wrong with their window
+    @property
+    def eager(self) -> bool:
+        """Whether bounds taken anew may well decide what the old ones did not."""
 
+    @property
+    def centre(self) -> Floats | None: ...
 
-def _spike_ratio(moving: Moving) -> Screen:
-    bracket = Bracket()
-    moving.follow(bracket)
+    @property
+    def passed(self) -> Mask | None: ...
 
-    def proof(_: Span, now: Floats, bound: float) -> tuple[Mask, Floats]:
-        limit = bracket.low * (bound * (1 - _SLACK))
-        return _proven(now, limit, bracket.low)
+    def divisor(self, span: Span) -> Floats: ...
 
-    return Screen(proof, bracket.fit)
+    def rebuild(self, span: Span) -> None: ...
 
+    def move(self, span: Span, leaving: range, entering: range) -> None: ...
 
-def _robust_zscore(moving: Moving) -> Screen:
-    spread = Spread()
-    moving.follow(spread)
-
-    def proof(_: Span, now: Floats, bound: float) -> tuple[Mask, Floats]:
-        limit = spread.divisor * (bound * (1 - _SLACK))
-        limit += spread.low
-        return _proven(now, limit, spread.divisor)
-
-    return Screen(proof, spread.fit)
+    def fit(self, span: Span, which: Indices) -> None:
+        """Take the bounds of some series anew from their windows."""
 
 
-def _ema_ratio(moving: Moving) -> Screen:
-    smoothing = Smoothing(moving.window)
-    moving.follow(smoothing)
-
-    def proof(span: Span, now: Floats, bound: float) -> tuple[Mask, Floats]:
-        low = smoothing.low(span)
-        return _proven(now, low * (bound * (1 - _SLACK)), low)
-
-    return Screen(proof, smoothing.refresh)
+def _robust_screen() -> Screen:
+    """With the `fast` extra sorted windows, else bounds of them."""
+    compiled = exchange()
+    return Spread() if compiled is None else Ordered(compiled)
 
 
-SCREENS: dict[str, Callable[[Moving], Screen]] = {
-    "spike_ratio": _spike_ratio,
-    "robust_zscore": _robust_zscore,
-    "ema_ratio": _ema_ratio,
+SCREENS: dict[str, Callable[[int], Screen]] = {
+    "spike_ratio": lambda _: Bracket(),
+    "robust_zscore": lambda _: _robust_screen(),
+    "ema_ratio": Smoothing,
 }
-
-
-def _proven(now: Floats, limit: Floats, divisor: Floats) -> tuple[Mask, Floats]:
-    """Where now is at most the limit; without a positive divisor there is no result, and nothing is proven."""
-    proven = now <= limit
-    if not divisor.min(initial=np.inf) > 0:
-        proven &= divisor > 0
-    return proven, divisor
+"""Given the window in ticks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +84,9 @@ class Pattern:
     min_samples: float
     operator: str
     bound: float
+
+    def compare(self, values: Floats) -> Mask:
+        return COMPARISON[self.operator](values, self.bound)
 
 
 def pattern_of(node: ast.Binary) -> Pattern | None:
@@ -148,16 +132,54 @@ class Decide:
         span = self.moving.at(moment)
         if span is None or span.count < self.pattern.min_samples:
             return self.plain.at(moment)
-        proven, divisor = self.screen.proof(span, span.row(span.now), self.pattern.bound)
-        if self.moving.irregular is not None:
-            proven &= ~self.moving.irregular
-        doubtful = np.flatnonzero(~proven)
-        if len(doubtful) > _MOST_DOUBTFUL * len(proven):
+        now = span.row(span.now)
+        proven, divisor = self._proven(span, now)
+        doubtful, most = np.flatnonzero(~proven), _MOST_DOUBTFUL * len(proven)
+        if len(doubtful):
+            worth = self._worth_fitting(divisor, doubtful, len(doubtful) > most)
+            doubtful = self._fitted(span, now, doubtful, worth)
+        if len(doubtful) > most:
             return self.plain.at(moment)
-        stuck = doubtful[~(divisor[doubtful] > 0)]
-        if len(stuck):
-            self.screen.refit(span, stuck)
         return self._decided(span, doubtful, len(proven))
+
+    def _proven(self, span: Span, now: Floats) -> tuple[Mask, Floats]:
+        divisor, centre, passed = self.screen.divisor(span), self.screen.centre, self.screen.passed
+        limit = divisor * (self.pattern.bound * (1 - _SLACK))
+        if centre is not None:
+            limit += centre
+        proven = now <= limit
+        if not divisor.min() > 0:
+            proven &= divisor > 0
+        for doubt in (passed, self.moving.irregular):
+            if doubt is not None:
+                proven &= ~doubt
+        return proven, divisor
+
+    def _worth_fitting(self, divisor: Floats, doubtful: Indices, many: bool) -> Mask:
+        """For which of the doubtful new bounds may decide; of very many only those whose bounds don't hold."""
+        irregular, passed = self.moving.irregular, self.screen.passed
+        worth = np.full(len(doubtful), self.screen.eager and not many)
+        if not many:
+            worth |= ~(divisor[doubtful] > 0)
+        if passed is not None:
+            worth |= passed[doubtful]
+        if irregular is not None:
+            worth &= ~irregular[doubtful]
+        return worth
+
+    def _fitted(self, span: Span, now: Floats, doubtful: Indices, worth: Mask) -> Indices:
+        """Take bounds anew; returns what is doubtful still."""
+        which = doubtful[worth]
+        if not len(which):
+            return doubtful
+        self.screen.fit(span, which)
+        divisor, centre = self.screen.divisor(span)[which], self.screen.centre
+        limit = divisor * (self.pattern.bound * (1 - _SLACK))
+        if centre is not None:
+            limit += centre[which]
+        decided = worth.copy()
+        decided[worth] = (now[which] <= limit) & (divisor > 0)
+        return doubtful[~decided]
 
     def _decided(self, span: Span, doubtful: Indices, size: int) -> Vector:
         labels = self.moving.selection.labels.nameless()
@@ -166,7 +188,7 @@ class Decide:
             baseline = span.baseline(doubtful)
             found, defined = training.evaluate(self.pattern.function, baseline, self.pattern.min_samples)
             values[doubtful] = found
-            kept[doubtful] = defined & COMPARISON[self.pattern.operator](found, self.pattern.bound)
+            kept[doubtful] = defined & self.pattern.compare(found)
             if not defined.all():
                 known = known.copy()
                 known[doubtful] = defined

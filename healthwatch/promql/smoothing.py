@@ -16,11 +16,17 @@ _ROUNDING = 1e-10
 
 
 class Smoothing:
-    """`total` is the weighted sum of the window, `magnitude` the same of absolute values, nothing ever taken away.
+    """The screen of `ema_ratio`: the divisor is at most the average.
+
+    `total` is the weighted sum of the window, `magnitude` the same of absolute values, nothing ever taken away.
 
     A step rounds `total` by a few parts in 1e16 of `magnitude`, which decays as slowly: so the error after n steps
     is at most some n parts in 1e16 of `magnitude`.
     """
+
+    eager = False
+    centre = None
+    passed = None
 
     def __init__(self, window: int) -> None:
         self._decay = 1 - alpha(window)
@@ -63,7 +69,7 @@ class Smoothing:
     def _weight(self, ticks: int) -> float:
         return float(self._decay ** (ticks / TICKS_PER_STEP))
 
-    def low(self, span: Span) -> Floats:
+    def divisor(self, span: Span) -> Floats:
         """A lower bound of the averages, in a buffer that the next call overwrites."""
         weights = self._decay ** ((self._newest - span.ticks()) / TICKS_PER_STEP)
         np.multiply(self._magnitude, _ROUNDING, out=self._buffer)
@@ -71,8 +77,8 @@ class Smoothing:
         self._buffer /= weights.sum() * (1 + _ROUNDING)
         return self._buffer
 
-    def refresh(self, span: Span, which: Indices) -> None:
-        """Take some series anew from their windows: one that held something huge has lost its digits."""
+    def fit(self, span: Span, which: Indices) -> None:
+        """One that held something huge has lost its digits."""
         values = span.columns(which)
         finite = np.isfinite(values)
         weights = self._decay ** ((self._newest - span.ticks()) / TICKS_PER_STEP)

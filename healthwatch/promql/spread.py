@@ -21,17 +21,23 @@ _OUTER, _INNER = 0.27, 0.43
 
 
 class Spread:
-    """`low` is at most the median, `divisor` at most that of the robust z score."""
+    """The screen of `robust_zscore`: the centre is at most the median, the divisor at most that of the score."""
+
+    eager = True
 
     def __init__(self) -> None:
-        self.low: Floats = np.empty(0)
-        self.divisor: Floats = np.empty(0)
+        self.centre: Floats = np.empty(0)
+        self.passed: Mask | None = None
+        self._divisor: Floats = np.empty(0)
         self._bounds: Floats = np.empty((4, 0))  # A, B, C, D
         self._counts: Counts = np.zeros((3, 0), np.uint8)  # outside A and D, below B, above C
 
+    def divisor(self, span: Span) -> Floats:  # noqa: ARG002 - other screens need the span
+        return self._divisor
+
     def rebuild(self, span: Span) -> None:
         size = len(span.part.columns)
-        self.low, self.divisor = np.empty(size), np.empty(size)
+        self.centre, self._divisor, self.passed = np.empty(size), np.empty(size), None
         self._bounds, self._counts = np.empty((4, size)), counts_for(span, 3)
         self.fit(span, np.arange(size))
 
@@ -45,9 +51,7 @@ class Spread:
         passed = outside < span.count - most
         passed |= below > most
         passed |= above > most
-        which = np.flatnonzero(passed)
-        if len(which):
-            self.fit(span, which)
+        self.passed = passed
 
     def _count(self, values: Floats, change: Callable[[Counts, Mask], None]) -> None:
         first, second, third, fourth = self._bounds
@@ -59,7 +63,6 @@ class Spread:
         change(above, values > third)
 
     def fit(self, span: Span, which: Indices) -> None:
-        """Take the bounds of some series from their windows."""
         ordered = np.sort(span.columns(which), axis=1)
         last = span.count - 1
         outer, inner = int(_OUTER * last), int(_INNER * last)
@@ -69,6 +72,9 @@ class Spread:
         self._counts[0, which] = beyond.sum(axis=1)
         self._counts[1, which] = (ordered < second[:, None]).sum(axis=1)
         self._counts[2, which] = (ordered > third[:, None]).sum(axis=1)
-        self.low[which] = second
+        self.centre[which] = second
         apart = MAD_SCALE * np.minimum(second - first, fourth - third)
-        self.divisor[which] = np.maximum(apart, RELATIVE_FLOOR * second)
+        apart[self._counts[0, which] < span.count - last // 2] = 0.0  # a short window, where they are too few
+        self._divisor[which] = np.maximum(apart, RELATIVE_FLOOR * second)
+        if self.passed is not None:
+            self.passed[which] = False

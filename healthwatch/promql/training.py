@@ -137,23 +137,29 @@ def _standardised(now: Floats, centre: Floats, spread: Floats) -> Result:
 def medians(values: Floats, finite: Mask) -> Floats:
     """The median of each column's finite values, NaN where it has none."""
     counts = finite.sum(axis=0)
-    ordered = np.sort(values if finite.all() else np.where(finite, values, np.inf), axis=0)
-    return middle(ordered, counts)
+    held = values if finite.all() else np.where(finite, values, np.inf)
+    # Along the last axis numpy sorts several times as fast.
+    return middle(np.sort(np.ascontiguousarray(held.T), axis=1).T, counts)
 
 
 def middle(ordered: Floats, counts: Counts) -> Floats:
     """The median of the first `counts` of each sorted column."""
     if not len(ordered):
         return np.full(ordered.shape[1], np.nan)
-    low = np.take_along_axis(ordered, np.maximum(counts - 1, 0)[None] // 2, 0)[0]
-    high = np.take_along_axis(ordered, np.minimum(counts // 2, len(ordered) - 1)[None], 0)[0]
+    columns = np.arange(ordered.shape[1])
+    low = ordered[np.maximum(counts - 1, 0) // 2, columns]
+    high = ordered[np.minimum(counts // 2, len(ordered) - 1), columns]
     return np.where(counts > 0, halfway(low, high), np.nan)
 
 
 def halfway(low: Floats, high: Floats) -> Floats:
     """(low + high) / 2, also where the sum overflows."""
     total = low + high
-    return np.where(np.isinf(total), low / 2 + high / 2, total / 2)
+    overflown = np.isinf(total)
+    total /= 2
+    if overflown.any():
+        total[overflown] = low[overflown] / 2 + high[overflown] / 2
+    return total
 
 
 def means(baseline: Baseline) -> Floats:

@@ -24,6 +24,8 @@ UNKNOWN, FINITE, CLEAN, DENSE, SPARSE = range(5)
 
 _GROWTH = 1.125
 
+_NARROW = frozenset(map(np.dtype, ("float32", "float16", "int16", "uint16", "int8", "uint8")))
+
 
 def bits_of(values: Floats) -> NDArray[np.int64]:
     return values.view(np.int64)
@@ -46,7 +48,8 @@ def is_sample(values: Floats) -> Mask:
 class Ring:
     """Rows are numbered from 0 for ever; those in [first, end) are still here, by ascending tick.
 
-    `changes` counts what altered a row after somebody looked at it, and what moved rows.
+    `changes` counts what altered a row after somebody looked at it, and what moved rows. `narrow` says that float32
+    holds every value exactly that was ever written.
     """
 
     def __init__(self, width: int) -> None:
@@ -54,6 +57,7 @@ class Ring:
         self.first = 0
         self.end = 0
         self.changes = 0
+        self.narrow = True
         self._data = np.empty((16, width))
         self._absent = np.full(width, ABSENT)
         self._ticks: list[int] = []
@@ -108,6 +112,7 @@ class Ring:
         elif self._states[row - self._base] != UNKNOWN:
             self.changes += 1
         self.row(row)[place] = values
+        self.narrow = self.narrow and values.dtype in _NARROW
         self._states[row - self._base] = UNKNOWN
 
     @property
