@@ -11,21 +11,34 @@ from typing import Literal
 import click
 
 from healthwatch import config, rulefile, yamlfile
+from healthwatch.cli import resolved
+from healthwatch.config import Config
 from healthwatch.diagnostics import Diagnostic, Span, in_order, render_json, render_text
+from healthwatch.rulefile import Rule
 from healthwatch.rulefile.load import BUILTIN, files_of
+from healthwatch.ruletest.coverage import untested
+from healthwatch.ruletest.read import read as read_test
 
 CLEAN, FINDINGS, COULD_NOT_RUN = 0, 1, 2
 
-Kind = Literal["rules", "config", "unreadable", "neither"]
+Kind = Literal["rules", "config", "ruletest", "unreadable", "neither"]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found in which files. Notes (severity info) are shown and do not count."""
+    """What was found in which files, and what is in force. Notes (severity info) are shown and do not count."""
 
     files: tuple[str, ...]
     unreadable: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
+    rules: tuple[Rule, ...] = ()
+    configs: tuple[tuple[Config, tuple[Rule, ...]], ...] = ()
+
+    @property
+    def in_force(self) -> str:
+        """YAML of every config with its rules, and of the rule files."""
+        alone = [(None, self.rules)] if self.rules else []
+        return "---\n".join(resolved.text(config, rules) for config, rules in (*self.configs, *alone))
 
     def count(self, severity: str) -> int:
         return sum(found.severity == severity for found in self.diagnostics)
@@ -50,35 +63,46 @@ class Report:
 @click.command("check")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def command(files: tuple[str, ...], output: str) -> None:
-    """Check rule and config files; every problem at once.
+@click.option("--strict", is_flag=True, help="A rule without a test is a finding.")
+@click.option(
+    "--show-resolved", is_flag=True, help="Print what is in force after defaults, packs and overrides; secrets masked."
+)
+def command(files: tuple[str, ...], output: str, strict: bool, show_resolved: bool) -> None:
+    """Check rule files, rule tests and config files; every problem at once.
 
-    A FILE is a rule file, a training YAML with a healthwatch section (its rules are checked with it), a folder of rule
-    files, or builtin:PACK. Exit code: 0 clean, 1 errors or warnings, 2 a file could not be read.
+    A FILE is a rule file, a training YAML with a healthwatch section (its rules are checked with it), a rule test, a
+    folder of rule files, or builtin:PACK. Exit code: 0 clean, 1 errors or warnings, 2 a file could not be read.
     """
-    report = check(files)
+    report = check(files, strict=strict)
     if output == "json":
         click.echo(render_json(report.diagnostics))
-    else:
-        if report.diagnostics:
-            click.echo(render_text(report.diagnostics))
-        click.echo(report.summary)
+        sys.exit(report.exit_code)
+    shown = [render_text(report.diagnostics)] if report.diagnostics else []
+    if show_resolved:  # on standard output alone, so that it can be kept as a file
+        click.echo(report.in_force, nl=False)
+    for line in (*shown, report.summary):
+        click.echo(line, err=show_resolved)
     sys.exit(report.exit_code)
 
 
-def check(sources: Sequence[str]) -> Report:
+def check(sources: Sequence[str], *, strict: bool = False) -> Report:
     """All files together: a name or an inhibition may cross files."""
     files = list(dict.fromkeys(_files(sources)))
     kinds: dict[str, Kind] = {file: _kind(file) for file in files}
-    rules = [file for file in files if kinds[file] in ("rules", "unreadable")]
-    found = list(rulefile.load_rules(rules).diagnostics)
+    loaded = rulefile.load_rules([file for file in files if kinds[file] in ("rules", "unreadable")])
+    checked = [config.load_all(file) for file in files if kinds[file] == "config"]
+    found = [*loaded.diagnostics, *(each for one in checked for each in one.diagnostics)]
     for file in files:
-        if kinds[file] == "config":
-            found += config.load_all(file).diagnostics
+        if kinds[file] == "ruletest":
+            found += read_test(yamlfile.load(file))[1]
         elif kinds[file] == "neither":
             found += [_neither(file), *yamlfile.load(file).diagnostics]
+    if strict:
+        rules = [rule for one in (loaded, *(each.rules for each in checked)) for rule in one.rules]
+        found += untested({(rule.span.file, rule.name): rule for rule in rules}.values())
     unreadable = tuple(file for file in files if _absent(file))
-    return Report(tuple(files), unreadable, tuple(in_order(found)))
+    configs = tuple((each.config, each.rules.rules) for each in checked if each.config is not None)
+    return Report(tuple(files), unreadable, tuple(in_order(found)), loaded.rules, configs)
 
 
 def _files(sources: Sequence[str]) -> Iterator[str]:
@@ -89,7 +113,7 @@ def _files(sources: Sequence[str]) -> Iterator[str]:
 
 
 def _kind(source: str) -> Kind:
-    """Told by the content: `groups` makes a rule file, `healthwatch` a config."""
+    """Told by the content: `groups` makes a rule file, `healthwatch` a config, `rule_files` a rule test."""
     if source.startswith(BUILTIN) or Path(source).is_dir():
         return "rules"
     document = yamlfile.load(source)
@@ -97,6 +121,8 @@ def _kind(source: str) -> Kind:
         return "unreadable" if document.problems or document.data is None else "neither"
     if "healthwatch" in document.data:
         return "config"
+    if {"rule_files", "tests"} & set(document.data):
+        return "ruletest"
     return "rules" if {"groups", "metrics", "rules"} & set(document.data) else "neither"
 
 
@@ -109,7 +135,7 @@ def _absent(source: str) -> bool:
 
 def _neither(file: str) -> Diagnostic:
     message = "this is neither a rule file nor a config file"
-    mend = "a rule file begins with groups:, a config has a section healthwatch:"
+    mend = "a rule file begins with groups:, a config has a section healthwatch:, a rule test begins with rule_files:"
     return Diagnostic("HW021", "error", message, Span(file, 0, 0, 0), help=mend)
 
 

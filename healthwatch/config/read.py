@@ -16,7 +16,7 @@ from healthwatch.diagnostics import Diagnostic, Span, did_you_mean, errors
 from healthwatch.rulefile.load import BUILTIN
 from healthwatch.rulefile.schema import findings
 from healthwatch.stream.ticks import parse_duration
-from healthwatch.yamlfile import Document, KeyPath, Problem
+from healthwatch.yamlfile import Document, KeyPath, Problem, number_hint
 
 OURS = "healthwatch"
 READ = (OURS, "monitor", "callbacks", "profiler")
@@ -114,13 +114,32 @@ def _overrides(ours: Section) -> dict[str, dict[str, Any]]:
     section = ours.below("override")
     return {
         name: {
-            key: _sound(each.get(key), (*each.path, key), each.refused)
+            key: _params(each) if key == "params" else _sound(each.get(key), (*each.path, key), each.refused)
             for key in each.data
             if each.get(key) is not None
         }
         for name in section.data
         for each in [section.below(name)]
     }
+
+
+def _params(override: Section) -> dict[str, Any]:
+    """Parameters without those that are a number by their look and text to YAML."""
+    section = override.below("params")
+    return {
+        name: value
+        for name, value in _sound(section.data, section.path, section.refused).items()
+        if not _text_for_number(section, name, value)
+    }
+
+
+def _text_for_number(section: Section, name: str, value: Any) -> bool:
+    if not isinstance(value, str) or not (number_hint(value) or value.replace(".", "", 1).isdigit()):
+        return False
+    quoted = section.document.quoted((*section.path, name))
+    mend = "remove the quotes" if quoted else f"write {number_hint(value)}"
+    section.report("HW009", f"YAML reads {value} as text, not as a number", name, help=mend)
+    return True
 
 
 def _sound(value: Any, path: KeyPath, refused: frozenset[KeyPath]) -> Any:

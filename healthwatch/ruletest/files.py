@@ -100,7 +100,7 @@ def _case(case: Case, test: RuleTest, rules: Sequence[Rule]) -> CaseReport:
 
 def _rules(test: RuleTest) -> tuple[tuple[Rule, ...], list[Diagnostic]]:
     """The rules under test, and the errors in their files."""
-    sources = [source for pattern in test.rule_files for source in _matching(pattern)]
+    sources = [source for pattern in test.rule_files for source in matching(pattern)]
     missing = [source for source in sources if not source.startswith(BUILTIN) and not Path(source).exists()]
     if missing:
         message = f"there is no rule file {missing[0]}"
@@ -110,7 +110,7 @@ def _rules(test: RuleTest) -> tuple[tuple[Rule, ...], list[Diagnostic]]:
     return loaded.rules, errors(loaded.diagnostics)
 
 
-def _matching(pattern: str) -> Iterator[str]:
+def matching(pattern: str) -> Iterator[str]:
     """Prometheus lets a rule file be a pattern."""
     found = [] if pattern.startswith(BUILTIN) else sorted(glob.glob(pattern))  # noqa: PTH207 - the pattern is a path
     yield from found or [pattern]

@@ -154,8 +154,8 @@ def test_all_problems_at_once() -> None:
     ("when", "help_"),
     [
         ({"nonfinit": {"metric": "loss"}}, 'did you mean "nonfinite"?'),
-        ({"spike_ratio": {"metric": "loss", "above": "1e-3"}}, "write 0.001 without quotes"),
-        ({"spike_ratio": {"metric": "loss", "above": "5e6"}}, "write 5000000.0 without quotes"),
+        ({"spike_ratio": {"metric": "loss", "above": "1e-3"}}, "YAML reads 1e-3 as text: write 1.0e-3"),
+        ({"spike_ratio": {"metric": "loss", "above": "5e6"}}, "YAML reads 5e6 as text: write 5.0e+6"),
         ({"spike_ratio": {"metric": "loss", "window": "50s"}}, "windows count steps: leave out the unit"),
         ({"nonfinite": {"metric": "micro_nrom"}}, 'did you mean "micro_norm"?'),
         ({"threshold": {"metric": "loss", "above": 1, "over": "split"}}, "write [split]"),

@@ -12,6 +12,7 @@ from healthwatch.promql.regex import compile_regex
 from healthwatch.rulefile.conditions.problems import Bad, Scope
 from healthwatch.rulefile.conditions.spec import Kind, Parameter, number
 from healthwatch.stream.ticks import parse_duration
+from healthwatch.yamlfile import number_hint
 
 METRIC_NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -47,6 +48,8 @@ def _number_advice(written: Any) -> str:
     """YAML 1.1 takes 1e-3 for text: it wants a dot."""
     if not isinstance(written, str):
         return ""
+    if number_hint(written):
+        return f"YAML reads {written} as text: write {number_hint(written)}"
     try:
         value = float(written)
     except ValueError:
