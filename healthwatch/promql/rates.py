@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from healthwatch.promql.sums import compensated
+from healthwatch.promql.sums import sum_rows
 from healthwatch.promql.window import Packed, Window
 from healthwatch.stream.ring import Floats, Mask
 from healthwatch.stream.ticks import TICKS_PER_STEP
@@ -59,7 +59,7 @@ def regression(packed: Packed, origin: Floats) -> tuple[Floats, Floats]:
     count = packed.counts.astype(np.float64)
     x = np.where(there, packed.seconds - origin, 0.0)
     y = packed.values
-    sum_x, sum_y, sum_xy, sum_xx = (_total(rows) for rows in (x, y, x * y, x * x))
+    sum_x, sum_y, sum_xy, sum_xx = (sum_rows(rows) for rows in (x, y, x * y, x * x))
     covariance = sum_xy - sum_x * sum_y / count
     variance = sum_xx - sum_x * sum_x / count
     slope = covariance / variance
@@ -72,11 +72,6 @@ def regression(packed: Packed, origin: Floats) -> tuple[Floats, Floats]:
         np.where(constant, np.where(infinite, np.nan, 0.0), slope),
         np.where(constant, level, intercept),
     )
-
-
-def _total(rows: Floats) -> Floats:
-    total, rest = compensated(rows)
-    return np.asarray(total + rest)
 
 
 def holt(packed: Packed, level_factor: float, trend_factor: float) -> Floats:
