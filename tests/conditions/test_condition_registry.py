@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -99,3 +102,13 @@ def test_one_that_expands_to_nonsense_is_a_problem_of_its_use(plugin: ModuleType
     for name in known.conditions:
         expanded = expand({name: {"metric": "loss"}}, catalogue(), conditions=known.conditions)
         assert [(found.kind, found.path) for found in expanded.problems] == [("bad expansion", (name,))]
+
+
+def test_the_example_of_the_page_works():
+    text = (Path(__file__).resolve().parents[2] / "docs" / "conditions" / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    namespace: dict[str, Any] = {}
+    exec(example, namespace)
+    halved_ = namespace["HALVED"]
+    expanded = expand({"halved": {"metric": "loss"}}, catalogue(), conditions={"halved": halved_})
+    assert expanded.text == "loss / loss offset 10 < 0.5"

@@ -145,4 +145,41 @@ when:
 
 Breaches where at least so many of the condition's series do: a number, or a share of those that have data. The alert
 has no labels; `quorum: {at_least: 5%, by: [rank]}` counts within groups. The message lists the series.
+
+## Conditions of your own
+
+A package registers a `Condition` (or several) under the entry point group `healthwatch.conditions`, as the shipped ones
+are:
+
+```toml
+[project.entry-points."healthwatch.conditions"]
+halved = "my_package.conditions:HALVED"
+```
+
+```python
+from healthwatch.rulefile.conditions import Arguments, Condition, Expansion, Test
+from healthwatch.rulefile.conditions.spec import SERIES
+
+
+def expand(args: Arguments) -> Expansion:
+    return Expansion((Test.of(f"{args.selector} / {args.selector} offset 10", "<", "0.5"),))
+
+
+HALVED = Condition(
+    name="halved",
+    summary="Half of what it was.",
+    finds="Values that have halved in ten steps.",
+    formula="x / x ten steps ago < 0.5",
+    source="Where the bound comes from.",
+    example={"metric": "loss"},
+    not_for="Metrics that may be negative.",
+    labels="those of the series",
+    value="the ratio",
+    parameters=SERIES,
+    expand=expand,
+)
+```
+
+It then stands in `healthwatch schema` and `healthwatch explain` like any other. One that can't be loaded leaves the
+others alone and is told by `healthwatch schema`.
 """
