@@ -147,7 +147,7 @@ def _nonfinite(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
     def nonfinite(moment: Moment) -> Vector:
         vector = source.at(moment)
         if vector.grade == FINITE:
-            return replace(vector, kept=nothing(len(vector.kept)), order=None)
+            return Vector(vector.labels, vector.values, nothing(len(vector.kept)), vector.known)
         finite = np.isfinite(vector.values)
         return replace(vector, kept=vector.kept & ~finite, order=None)
 

@@ -50,9 +50,9 @@ def compared(operator: str, result: Vector, left: Floats, right: Floats) -> Vect
     held = COMPARISON[operator](left, right)
     kept = both(result.kept, held)
     if result.grade or not _may_hold_nan(operator, held, left, right):
-        return replace(result, kept=kept, grade=0)
+        return Vector(result.labels, result.values, kept, result.known)
     nan = np.isnan(left) | np.isnan(right)
-    return replace(result, kept=kept, known=result.known & ~(nan & result.kept) | kept)
+    return Vector(result.labels, result.values, kept, result.known & ~(nan & result.kept) | kept)
 
 
 def _may_hold_nan(operator: str, held: Mask, left: Floats, right: Floats) -> bool:

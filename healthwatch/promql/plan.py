@@ -18,7 +18,7 @@ from healthwatch.promql.node import VectorNode, WindowNode
 from healthwatch.promql.operators import ARITHMETIC, COMPARISON, compared, truth
 from healthwatch.promql.pick import PICKS, CountValues
 from healthwatch.promql.reach import Demand, Reach
-from healthwatch.promql.screens import SCREENS, Screen, screened
+from healthwatch.promql.screens import SCREENS, Arbiter, Pattern, Screen, screened
 from healthwatch.promql.select import Selection, newest_row, newest_samples, row_at, window_of
 from healthwatch.promql.sets import SETS
 from healthwatch.promql.subquery import Subquery
@@ -77,6 +77,7 @@ class Planner:
         self._selections: dict[Hashable, Selection] = {}
         self._moving: dict[Hashable, Moving] = {}
         self._screens: dict[Hashable, Screen] = {}
+        self._arbiters: dict[Hashable, Arbiter] = {}
 
     def vector(self, node: ast.Expr, place: Place) -> VectorNode:
         """The node of an expression that is a vector or a scalar."""
@@ -152,6 +153,14 @@ class Planner:
             self._screens[key] = SCREENS[function](node.window)
             self.moving(node).follow(self._screens[key])
         return self._screens[key]
+
+    def arbiter(self, pattern: Pattern) -> Arbiter:
+        """What decides the comparisons of one function of one window."""
+        key = pattern.function.name, shape(pattern.window), pattern.min_samples
+        if key not in self._arbiters:
+            screen = self.screen(pattern.function.name, pattern.window)
+            self._arbiters[key] = Arbiter(pattern, self.moving(pattern.window), screen)
+        return self._arbiters[key]
 
     def demand(self, selector: ast.VectorSelector, place: Place, window: int, rows: int) -> None:
         """Have the rows kept that a selector needs where it stands."""
@@ -333,4 +342,4 @@ def _operated(node: ast.Binary, result: Vector, left: Floats, right: Floats) -> 
     if node.op in COMPARISON:
         return (truth if node.bool_modifier else compared)(node.op, result, left, right)
     grade = result.grade if node.op in _KEEP_NO_NAN else 0
-    return replace(result, values=ARITHMETIC[node.op](left, right), grade=grade)
+    return Vector(result.labels, ARITHMETIC[node.op](left, right), result.kept, result.known, grade=grade)

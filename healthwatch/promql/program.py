@@ -16,6 +16,7 @@ from healthwatch.promql.plan import Place, Planner
 from healthwatch.promql.reach import Demand
 from healthwatch.promql.relabel import Clash
 from healthwatch.promql.select import Selection
+from healthwatch.promql.silence import silence
 from healthwatch.promql.subquery import stacked
 from healthwatch.promql.vector import (
     Derived,
@@ -134,7 +135,7 @@ class Query:
     def _at(self, moment: Moment) -> Vector:
         if self.vector is None:
             raise TypeError(f"{self.expression.text} has no value at an instant")
-        with np.errstate(all="ignore"):
+        with silence():
             vector = self.vector.at(moment)
         return self._public(vector.labels).view(vector)
 
@@ -142,7 +143,7 @@ class Query:
         """The samples of a range expression at a tick."""
         if self.window is None:
             raise TypeError(f"{self.expression.text} is no range of samples")
-        with np.errstate(all="ignore"):
+        with silence():
             window = self.window.at(self.program.moment(tick, tick, tick, 0))
         present = np.ones(window.values.shape, bool) if window.present is None else window.present
         return Matrix(window.labels, tuple(window.ticks.tolist()), window.values, present)
@@ -178,7 +179,9 @@ class Public:
 
     def view(self, vector: Vector) -> Vector:
         if self._place is None or self._clash is None:
-            return replace(vector, labels=self._labels)
+            if vector.labels is self._labels:
+                return vector
+            return Vector(self._labels, vector.values, vector.kept, vector.known, vector.order, vector.grade)
         self._clash.check(vector.kept)
         size = len(self._labels)
         values, kept, known = np.full(size, np.nan), np.zeros(size, bool), np.zeros(size, bool)

@@ -20,7 +20,7 @@ from healthwatch.promql.operators import COMPARISON, MIRRORED
 from healthwatch.promql.ordered import Ordered, exchange
 from healthwatch.promql.smoothing import Smoothing
 from healthwatch.promql.spread import Spread
-from healthwatch.promql.vector import Indices, Moment, Vector, everything
+from healthwatch.promql.vector import Indices, Labels, Moment, Vector, everything, nothing
 from healthwatch.stream.ring import Floats, Mask
 
 if TYPE_CHECKING:
@@ -116,49 +116,88 @@ def screened(planner: Planner, node: ast.Binary, plain: VectorNode) -> VectorNod
     pattern = pattern_of(node)
     if pattern is None:
         return plain
-    screen = planner.screen(pattern.function.name, pattern.window)
-    decide = Decide(pattern, planner.moving(pattern.window), screen, plain)
+    arbiter = planner.arbiter(pattern)
+    arbiter.bounds.add(pattern.bound)
+
+    def decide(moment: Moment) -> Vector:
+        decided = arbiter.at(moment, pattern.bound)
+        return plain.at(moment) if decided is None else decided.compared(pattern)
+
     return VectorNode(plain.text, decide, plain.inputs, plain.timeless)
 
 
-@dataclass(slots=True)
-class Decide:
-    pattern: Pattern
-    moving: Moving
-    screen: Screen
-    plain: VectorNode
+@dataclass(frozen=True, slots=True, eq=False)
+class Decided:
+    """What was computed of the series that could not be decided otherwise; all others are known and not kept."""
 
-    def __call__(self, moment: Moment) -> Vector:
-        span = self.moving.at(moment)
-        if span is None or span.count < self.pattern.min_samples:
-            return self.plain.at(moment)
-        now = span.row(span.now)
-        proven, divisor = self._proven(span, now)
-        doubtful, most = np.flatnonzero(~proven), _MOST_DOUBTFUL * len(proven)
+    labels: Labels
+    which: Indices
+    found: Floats
+    defined: Mask
+    values: Floats
+    known: Mask
+
+    def compared(self, pattern: Pattern) -> Vector:
+        kept, holds = nothing(len(self.values)), self.defined & pattern.compare(self.found)
+        if holds.any():
+            kept = kept.copy()
+            kept[self.which] = holds
+        return Vector(self.labels, self.values, kept, self.known)
+
+
+class Arbiter:
+    """Decides all comparisons of one function of one window: what the least of the bounds needs serves the others."""
+
+    def __init__(self, pattern: Pattern, moving: Moving, screen: Screen) -> None:
+        self.bounds: set[float] = set()
+        self._function, self._min_samples = pattern.function, pattern.min_samples
+        self._moving, self._screen = moving, screen
+        self._span: Span | None = None
+        self._decided: dict[float, Decided | None] = {}
+
+    def at(self, moment: Moment, bound: float) -> Decided | None:
+        """None where only the plain way will do."""
+        span = self._moving.at(moment)
+        if span is None or span.count < self._min_samples:
+            return None
+        if span is not self._span:
+            self._span = span
+            self._decided.clear()
+        return self._decide(span, min(self.bounds)) or self._decide(span, bound)
+
+    def _decide(self, span: Span, bound: float) -> Decided | None:
+        if bound not in self._decided:
+            doubtful = self._doubtful(span, span.row(span.now), bound * (1 - _SLACK))
+            self._decided[bound] = None if doubtful is None else self._computed(span, doubtful)
+        return self._decided[bound]
+
+    def _doubtful(self, span: Span, now: Floats, bound: float) -> Indices | None:
+        """The series that the screen can't decide, None if they are too many."""
+        divisor = self._screen.divisor(span)
+        doubtful = np.flatnonzero(~self._proven(now, divisor, bound))
+        most = _MOST_DOUBTFUL * len(now)
         if len(doubtful):
             worth = self._worth_fitting(divisor, doubtful, len(doubtful) > most)
-            doubtful = self._fitted(span, now, doubtful, worth)
-        if len(doubtful) > most:
-            return self.plain.at(moment)
-        return self._decided(span, doubtful, len(proven))
+            doubtful = self._fitted(span, now, bound, doubtful, worth)
+        return None if len(doubtful) > most else doubtful
 
-    def _proven(self, span: Span, now: Floats) -> tuple[Mask, Floats]:
-        divisor, centre, passed = self.screen.divisor(span), self.screen.centre, self.screen.passed
-        limit = divisor * (self.pattern.bound * (1 - _SLACK))
+    def _proven(self, now: Floats, divisor: Floats, bound: float) -> Mask:
+        centre = self._screen.centre
+        limit = divisor * bound
         if centre is not None:
             limit += centre
         proven = now <= limit
         if not divisor.min() > 0:
             proven &= divisor > 0
-        for doubt in (passed, self.moving.irregular):
+        for doubt in (self._screen.passed, self._moving.irregular):
             if doubt is not None:
                 proven &= ~doubt
-        return proven, divisor
+        return proven
 
     def _worth_fitting(self, divisor: Floats, doubtful: Indices, many: bool) -> Mask:
         """For which of the doubtful new bounds may decide; of very many only those whose bounds don't hold."""
-        irregular, passed = self.moving.irregular, self.screen.passed
-        worth = np.full(len(doubtful), self.screen.eager and not many)
+        irregular, passed = self._moving.irregular, self._screen.passed
+        worth = np.full(len(doubtful), self._screen.eager and not many)
         if not many:
             worth |= ~(divisor[doubtful] > 0)
         if passed is not None:
@@ -167,29 +206,29 @@ class Decide:
             worth &= ~irregular[doubtful]
         return worth
 
-    def _fitted(self, span: Span, now: Floats, doubtful: Indices, worth: Mask) -> Indices:
+    def _fitted(self, span: Span, now: Floats, bound: float, doubtful: Indices, worth: Mask) -> Indices:
         """Take bounds anew; returns what is doubtful still."""
         which = doubtful[worth]
         if not len(which):
             return doubtful
-        self.screen.fit(span, which)
-        divisor, centre = self.screen.divisor(span)[which], self.screen.centre
-        limit = divisor * (self.pattern.bound * (1 - _SLACK))
+        self._screen.fit(span, which)
+        divisor, centre = self._screen.divisor(span)[which], self._screen.centre
+        limit = divisor * bound
         if centre is not None:
             limit += centre[which]
         decided = worth.copy()
         decided[worth] = (now[which] <= limit) & (divisor > 0)
         return doubtful[~decided]
 
-    def _decided(self, span: Span, doubtful: Indices, size: int) -> Vector:
-        labels = self.moving.selection.labels.nameless()
-        values, kept, known = np.zeros(size), np.zeros(size, bool), everything(size)
-        if len(doubtful):
-            baseline = span.baseline(doubtful)
-            found, defined = training.evaluate(self.pattern.function, baseline, self.pattern.min_samples)
-            values[doubtful] = found
-            kept[doubtful] = defined & self.pattern.compare(found)
+    def _computed(self, span: Span, which: Indices) -> Decided:
+        """The plain way for some of the series."""
+        size = len(self._moving.selection.labels)
+        values, known = np.zeros(size), everything(size)
+        found, defined = np.empty(0), nothing(0)
+        if len(which):
+            found, defined = training.evaluate(self._function, span.baseline(which), self._min_samples)
+            values[which] = found
             if not defined.all():
                 known = known.copy()
-                known[doubtful] = defined
-        return Vector(labels, values, kept, known)
+                known[which] = defined
+        return Decided(self._moving.selection.labels.nameless(), which, found, defined, values, known)

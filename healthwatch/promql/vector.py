@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import is_not
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -158,8 +159,7 @@ class Derived(Generic[T]):
         self._value: T | None = None
 
     def __call__(self, *of: Labels) -> T:
-        same = len(self._of) == len(of) and all(a is b for a, b in zip(self._of, of, strict=True))
-        if self._value is None or not same:
+        if self._value is None or any(map(is_not, of, self._of)):
             self._value, self._of = self._build(*of), of
         return self._value
 
