@@ -7,8 +7,9 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Mapping
-from functools import lru_cache
+import tempfile
+import time
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -20,20 +21,43 @@ _COLOURS = ("#1f5fa8", "#2f8f6b", "#8a5fa8")
 _ALERT = "#c0392b"
 
 
-@lru_cache(maxsize=8)
-def drawn_apart(plot: str) -> bytes | None:
+_drawn: dict[str, bytes] = {}
+_KEPT = 4  # pictures: one for all URLs of a receiver
+
+
+def drawn_apart(plot: str, give_up: Callable[[], bool] = lambda: False) -> bytes | None:
     """The PNG of a plot given as JSON, drawn in a process of its own; None where matplotlib is missing or fails.
 
-    Drawing takes most of a second of pure Python, which would hold up the training's own thread.
+    Drawing takes most of a second of pure Python, which would hold up the training's own thread. `give_up` is asked
+    now and then whether there is still time.
     """
-    if find_spec("matplotlib") is None:
-        return None
+    if plot not in _drawn and not give_up() and find_spec("matplotlib") is not None:
+        found = _draw_apart(plot, give_up)
+        if found:
+            for oldest in list(_drawn)[: -_KEPT + 1]:
+                _drawn.pop(oldest, None)
+            _drawn[plot] = found
+    return _drawn.get(plot)
+
+
+def _draw_apart(plot: str, give_up: Callable[[], bool]) -> bytes | None:
     command = [sys.executable, "-c", "from healthwatch.pictures import main; main()"]
-    try:
-        done = subprocess.run(command, input=plot.encode(), capture_output=True, timeout=SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout or None
+    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as found:
+        asked.write(plot.encode())
+        asked.seek(0)
+        try:
+            child = subprocess.Popen(command, stdin=asked, stdout=found, stderr=subprocess.DEVNULL)
+        except OSError:
+            return None
+        end = time.monotonic() + SECONDS
+        while child.poll() is None:
+            if give_up() or time.monotonic() > end:
+                child.kill()
+                child.wait()
+                return None
+            time.sleep(0.05)
+        found.seek(0)
+        return found.read() if child.returncode == 0 else None
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ Notices follow what is active now, not edges: what a receiver was told of a grou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -83,6 +83,50 @@ def rewind(standing: Standing, to: Now) -> Standing:
     return Standing(
         {key: earlier(clock, to) or clock for key, clock in standing.climbed.items()},
         {key: replace(told, last=earlier(told.last, to) or told.last) for key, told in standing.told.items()},
+    )
+
+
+def moved(
+    standing: Standing, incidents: Iterable[Incident], before: Policy, after: Policy, receivers: Container[str]
+) -> Standing:
+    """The standing under another policy: what was done and told counts wherever it belongs now.
+
+    What a receiver that is gone was told of is forgotten.
+    """
+    climbed = {
+        (incident.id, number): standing.climbed[incident.id, old]
+        for incident in incidents
+        for old, known in enumerate(before.ladder(incident))
+        for number, step in enumerate(after.ladder(incident))
+        if known == step and (incident.id, old) in standing.climbed
+    }
+    told: dict[GroupKey, Told] = {}
+    for (receiver, _), heard in standing.told.items():
+        groups = {after.group(each) for each in (*heard.members.values(), *heard.waiting.values())}
+        for group in groups if receiver in receivers else ():
+            part = _part(heard, group, after)
+            known_there = told.get((receiver, group))
+            told[receiver, group] = part if known_there is None else _together(known_there, part)
+    return Standing(climbed, told)
+
+
+def _part(told: Told, group: LabelSet, policy: Policy) -> Told:
+    members, waiting = (
+        {name: incident for name, incident in each.items() if policy.group(incident) == group}
+        for each in (told.members, told.waiting)
+    )
+    return replace(told, members=members, waiting=waiting, joined=_joined(members.values()))
+
+
+def _together(one: Told, other: Told) -> Told:
+    members = {**one.members, **other.members}
+    return replace(
+        one,
+        members=members,
+        waiting={**one.waiting, **other.waiting},
+        severity=max(one.severity, other.severity),
+        joined=_joined(members.values()),
+        repeat=one.repeat or other.repeat,
     )
 
 

@@ -70,6 +70,14 @@ class Ledger:
             for transition in self._turn(rule, row, *rewind(self.alert(row), to), to)
         ]
 
+    def end(self, rule: str, now: Now) -> list[Transition]:
+        """The rule is gone: nobody will say of its alerts any more whether they go on."""
+        return [
+            transition
+            for row in np.flatnonzero(self._live)
+            for transition in self._turn(rule, row, INACTIVE, "expired", now)
+        ]
+
     def firing(self) -> Rows:
         """The rows of the alerts that fire."""
         live = np.flatnonzero(self._live)

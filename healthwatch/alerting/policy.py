@@ -19,11 +19,12 @@ def policy_of(config: Config, rules: Sequence[Rule]) -> Policy:
     by_name = {rule.name: rule for rule in rules}
 
     def ladder(incident: Incident) -> Ladder:
-        return config.escalation.get(by_name[incident.rule].ladder, ())
+        rule = by_name.get(incident.rule)  # a group may hold an incident whose rule is gone
+        return () if rule is None else config.escalation.get(rule.ladder, ())
 
     def group(incident: Incident) -> LabelSet:
         known = {
-            **by_name[incident.rule].labels,
+            **(by_name[incident.rule].labels if incident.rule in by_name else {}),
             "run": config.run,
             "rule": incident.rule,
             "severity": incident.severity,

@@ -22,6 +22,11 @@ class Profiler(Protocol):
         """Whether the config's static window is left to us: a trainer that has its own records it itself."""
         ...
 
+    @property
+    def trace_pattern(self) -> str:
+        """Where traces lie below the folder of their window, as a pattern of `Path.glob`."""
+        ...
+
     def busy(self, steps: int) -> bool:
         """Whether a profiler is active, or somebody else's will be within `steps` steps; constructs nothing."""
         ...

@@ -129,6 +129,11 @@ class Watch:
         usual = int(3 * median(distances)) if distances else 0
         return replace(self.timing, no_data_after=max(self.timing.no_data_after, usual))
 
+    def take_over(self, other: Watch | None) -> None:
+        """What an earlier version of the rule remembers beside its alerts."""
+        if other is not None:
+            self.rows, self.silent, self.first_step = other.rows, other.silent, other.first_step
+
     def rewind(self, step: int) -> None:
         """Forget the rows that will come again."""
         self.rows = deque((row for row in self.rows if row < step), maxlen=self.rows.maxlen)

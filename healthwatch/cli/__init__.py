@@ -15,13 +15,17 @@ COMMANDS: Mapping[str, str] = {
     "capture": "Ask a running training for a profile of its next steps.",
     "captures": "List the profiles of a run, or compare two of them.",
     "check": "Check rule and config files; every problem at once.",
+    "deliver": "Send what runs have left in their outboxes.",
     "explain": "Say what a rule, condition, metric or code of a problem is.",
-    "mindformers-path": "Print the folder from which MindSpore Transformers loads our callback.",
+    "incidents": "List what happened in a run, and who was told when.",
     "init": "Write a commented config, a first rule file and its test.",
+    "mindformers-path": "Print the folder from which MindSpore Transformers loads our callback.",
+    "notify-test": "Send one message to a receiver and say what came back.",
     "query": "Evaluate an expression over a recorded run.",
     "read": "Print the samples of a log, as records or as a table.",
     "replay": "Say again what the samples of a recorded run or a log say, with its own or other rules.",
     "schema": "Print a JSON Schema, for editors.",
+    "silence": "Ask a training to be quiet about something: add, list, expire.",
     "test": "Run rule tests: samples in, alerts out.",
 }
 

@@ -6,4 +6,16 @@ from healthwatch.recording.run import Attempt, Delivery, Run
 from healthwatch.recording.state import reach, recall, revive, rows_of
 from healthwatch.recording.writer import Recording
 
-__all__ = ["Attempt", "Delivery", "Recording", "Run", "describe", "dump", "reach", "recall", "revive", "rows_of", "write_rules"]
+__all__ = [
+    "Attempt",
+    "Delivery",
+    "Recording",
+    "Run",
+    "describe",
+    "dump",
+    "reach",
+    "recall",
+    "revive",
+    "rows_of",
+    "write_rules",
+]

@@ -9,7 +9,18 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from healthwatch.alerting.model import Acceptance, Incident, LabelSet, Notice, Now, Phase, Sample, Trace, Transition, Untold
+from healthwatch.alerting.model import (
+    Acceptance,
+    Incident,
+    LabelSet,
+    Notice,
+    Now,
+    Phase,
+    Sample,
+    Trace,
+    Transition,
+    Untold,
+)
 
 
 def dump(value: object) -> str:

@@ -74,7 +74,9 @@ def _standing(standing: Standing, open_: set[str]) -> _Standing:
     return _Standing(
         [(name, number, now) for (name, number), now in standing.climbed.items()],
         [
-            _Told(*key, members(told.members), members(told.waiting), told.severity, told.joined, told.last, told.repeat)
+            _Told(
+                *key, members(told.members), members(told.waiting), told.severity, told.joined, told.last, told.repeat
+            )
             for key, told in standing.told.items()
         ],
     )
@@ -151,7 +153,9 @@ def recall(engine: Engine, frames: Iterable[Frame], before: int | None = None) -
 
 def reach(engine: Engine) -> int:
     """How many steps of samples the rules may look back at, and no fewer than they usually need."""
-    trees = [query.expression.tree for watch in engine.watches for query in (watch.query, watch.until, watch.detail) if query]
+    trees = [
+        query.expression.tree for watch in engine.watches for query in (watch.query, watch.until, watch.detail) if query
+    ]
     return max([FEWEST_STEPS, *(sum(map(_back, ast.walk(tree))) // TICKS_PER_STEP + 2 for tree in trees)])
 
 

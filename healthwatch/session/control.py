@@ -93,7 +93,9 @@ class Silences:
             except OSError:
                 continue
             stamp = found.st_mtime_ns, found.st_size
-            known[path] = self._known[path] if self._known.get(path, ((), None))[0] == stamp else (stamp, self._read(path))
+            known[path] = (
+                self._known[path] if self._known.get(path, ((), None))[0] == stamp else (stamp, self._read(path))
+            )
         self._known = known
         return tuple(silence for _, silence in known.values() if silence is not None)
 

@@ -81,7 +81,9 @@ class FailingReceivers:
         firing = incident.active
         texts = {"summary": _Text(f"messages don't arrive: {why}" if firing else why)}
         if firing:
-            texts["action"] = _Text("look at the receiver; what it has not accepted stays in the outbox and is sent later")
+            texts["action"] = _Text(
+                "look at the receiver; what it has not accepted stays in the outbox and is sent later"
+            )
         rules = {RULE: _Rule(texts)}
         return [
             render(Intent("notify", name, reason, (incident,), now), run=self.run, rank=self.rank, rules=rules)

@@ -96,7 +96,7 @@ def test_a_receiver_that_raises_is_told_once_and_holds_up_nobody(scheme):
         assert "'odd'" in problem.message
         assert "Error in apprise" in problem.message or "SystemExit" in problem.message
         assert "CANARY" not in problem.message
-        assert [name for name, _ in sent.drain()] == ["c"]
+        assert [each.notice for each in sent.drain() if each.whole] == ["c"]
 
 
 def test_a_plain_service_gets_plain_text(told):

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from healthwatch.alerting.model import Incident, Now, Sample
+from healthwatch.alerting.model import Acceptance, Incident, Now, Sample
 from healthwatch.diagnostics import Invalid
 from healthwatch.engine import Outcome
 from healthwatch.recording import Recording, Run, writer
 from healthwatch.recording import file as run_file
+from healthwatch.recording import upkeep
 from healthwatch.stream import Frame
 
 
@@ -29,7 +30,7 @@ def test_only_the_owner_may_read_it(tmp_path, commit):
     recording = Recording.create(tmp_path / "deep" / "down" / "rank_0.sqlite", {})
     commit(recording, 1)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "deep" / "down").iterdir()}
-    assert modes == dict.fromkeys(("rank_0.sqlite", "rank_0.sqlite-wal", "rank_0.sqlite-shm"), 0o600)
+    assert modes == dict.fromkeys(("rank_0.lock", "rank_0.sqlite", "rank_0.sqlite-wal", "rank_0.sqlite-shm"), 0o600)
     recording.close()
 
 
@@ -51,7 +52,7 @@ def test_the_step_never_checkpoints_and_never_waits_for_a_disk(tmp_path):
 
 
 def test_a_thread_checkpoints(tmp_path, commit, monkeypatch):
-    monkeypatch.setattr(run_file, "CHECKPOINT_SECONDS", 0.02)
+    monkeypatch.setattr(upkeep, "SECONDS", 0.02)
     path = tmp_path / "rank_0.sqlite"
     recording = Recording.create(path, {})
     before = path.stat().st_size
@@ -67,13 +68,13 @@ def test_a_thread_checkpoints(tmp_path, commit, monkeypatch):
 
 def test_without_shared_memory_it_takes_a_rollback_journal(tmp_path, commit, monkeypatch):
     """The VFS `unix-dotfile`, for file systems without POSIX locks, can't do WAL."""
-    plain = run_file._connect
+    plain = run_file.connect
 
     def without_shared_memory(database, **options):
         return plain(Path(database).absolute().as_uri() + "?vfs=unix-dotfile", **{**options, "uri": True})
 
     with monkeypatch.context() as patched:
-        patched.setattr(run_file, "_connect", without_shared_memory)
+        patched.setattr(run_file, "connect", without_shared_memory)
         recording = Recording.create(tmp_path / "rank_0.sqlite", {})
     assert recording._connection.execute("PRAGMA journal_mode").fetchone()[0] == "persist"
     for step in range(1, 4):
@@ -148,7 +149,7 @@ def test_what_is_buffered_is_written_at_the_end(tmp_path, commit, notice):
     other = sqlite3.connect(tmp_path / "rank_0.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     commit(recording, 1, notices=[notice("n")])
-    assert [found.id for found in recording.pending()] == ["n"]
+    assert [found.notice.id for found in recording.pending()] == ["n"]
     other.execute("ROLLBACK")
     other.close()
     recording.close()
@@ -223,12 +224,12 @@ def test_the_outbox_keeps_what_no_receiver_took(tmp_path, commit, notice):
     recording = Recording.create(path, {})
     commit(recording, 1, notices=[notice("a"), notice("b")])
     recording.put(notice("c"))
-    commit(recording, 2, notices=[notice("a")], accepted=[("b", 7.5)])
-    recording.accepted("c", 8.5)
+    commit(recording, 2, notices=[notice("a")], accepted=[Acceptance("b", 1, 7.5, whole=True)])
+    recording.accepted(Acceptance("c", 1, 8.5, whole=True))
     recording.close()
     again = Recording.create(path, {})
-    assert [found.id for found in again.pending()] == ["a"]
-    assert again.pending()[0] == notice("a")
+    assert [found.notice.id for found in again.pending()] == ["a"]
+    assert again.pending()[0].notice == notice("a")
     again.close()
     with Run.open(path) as run:
         assert [(row.notice.id, row.accepted) for row in run.outbox()] == [("a", None), ("b", 7.5), ("c", 8.5)]

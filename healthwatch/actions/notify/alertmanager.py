@@ -7,12 +7,13 @@ import http.client
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from datetime import datetime, timezone
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from healthwatch.actions.notify.line import Answer, Pace
+from healthwatch.actions.notify.line import Answer, Pace, unhurried
 from healthwatch.actions.notify.masking import mask_url
 from healthwatch.actions.notify.retryafter import seconds_of
 from healthwatch.alerting.model import Notice
@@ -37,7 +38,7 @@ class Alertmanager:
             sound = False
         return None if sound else "an Alertmanager's URL is http://host:port or https://host:port"
 
-    def send(self, notice: Notice, limit: int | None = None) -> Answer:
+    def send(self, notice: Notice, limit: int | None = None, hurry: Callable[[], bool] = unhurried) -> Answer:  # noqa: ARG002
         problem = self.open()
         if problem is not None:
             return Answer(accepted=False, why=problem)
@@ -48,7 +49,9 @@ class Alertmanager:
         except urllib.error.HTTPError as refused:
             asked = seconds_of(refused.headers.get("Retry-After"))
             phrase = HTTPStatus(refused.code).phrase if refused.code in list(HTTPStatus) else ""
-            return Answer(accepted=False, status=refused.code, why=f"HTTP {refused.code} {phrase}".rstrip(), retry_after=asked)
+            return Answer(
+                accepted=False, status=refused.code, why=f"HTTP {refused.code} {phrase}".rstrip(), retry_after=asked
+            )
         except (OSError, http.client.HTTPException, ValueError):
             return Answer(accepted=False, why="no connection, or no answer in time")
 

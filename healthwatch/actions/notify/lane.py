@@ -106,7 +106,7 @@ class Lane:
 
     def _work(self) -> None:
         while (entry := self._next()) is not None:
-            answer = self.service.send(entry.notice, entry.limit)
+            answer = self.service.send(entry.notice, entry.limit, lambda: self._ends is not None)
             self._settle(entry, answer)
 
     def _next(self) -> Waiting | None:

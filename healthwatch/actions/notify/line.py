@@ -24,6 +24,10 @@ class Pace:
     backlog: int = 256
 
 
+def unhurried() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What came back from a service; `why` never holds a credential."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from healthwatch import pictures
 from healthwatch.actions.notify import retryafter
-from healthwatch.actions.notify.line import Answer, Pace
+from healthwatch.actions.notify.line import Answer, Pace, unhurried
 from healthwatch.actions.notify.masking import mask_url, overheard
 from healthwatch.actions.notify.text import clean, escape_html, fit, length, plain
 from healthwatch.alerting.model import Notice
@@ -54,12 +54,12 @@ class Service:
         _set_timeouts(self._plugin, self._url.reveal(), self._pace)
         return None
 
-    def send(self, notice: Notice, limit: int | None = None) -> Answer:
+    def send(self, notice: Notice, limit: int | None = None, hurry: Callable[[], bool] = unhurried) -> Answer:
         """One attempt, which ends when the service answers or a socket times out."""
         problem = self.open()
         if problem is not None:
             return Answer(accepted=False, why=problem)
-        with overheard() as heard, _picture(self._plugin, notice, limit) as picture:
+        with overheard() as heard, _picture(self._plugin, notice, limit, hurry) as picture:
             try:
                 retryafter.listen(self._plugin)
                 result = self._plugin.notify(**_message(self._plugin, notice, limit), **picture)
@@ -69,11 +69,11 @@ class Service:
 
 
 @contextmanager
-def _picture(plugin: Any, notice: Notice, limit: int | None) -> Iterator[dict[str, Any]]:
+def _picture(plugin: Any, notice: Notice, limit: int | None, hurry: Callable[[], bool]) -> Iterator[dict[str, Any]]:
     """The picture as a file, where the service takes attachments; a message that was refused goes without."""
     plot = notice.extra.get("plot")
     takes = getattr(plugin, "attachment_support", False) and limit is None and notice.reason != "resolved"
-    drawn = pictures.drawn_apart(json.dumps(plot)) if plot and takes else None
+    drawn = pictures.drawn_apart(json.dumps(plot), hurry) if plot and takes else None
     if drawn is None:
         yield {}
         return

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from healthwatch.actions.notify.alertmanager import Alertmanager
-from healthwatch.actions.notify.line import Answer, Pace
+from healthwatch.actions.notify.line import Answer, Pace, unhurried
 from healthwatch.actions.notify.service import Service
 from healthwatch.alerting.model import Notice
 from healthwatch.config import Receiver
@@ -20,8 +21,11 @@ class Door(Protocol):
         """What is wrong with the URL, None where nothing is."""
         ...
 
-    def send(self, notice: Notice, limit: int | None = None) -> Answer:
-        """One attempt, which ends when the service answers or a socket times out."""
+    def send(self, notice: Notice, limit: int | None = None, hurry: Callable[[], bool] = unhurried) -> Answer:
+        """One attempt, which ends when the service answers or a socket times out.
+
+        `limit` bounds the text of a message that was refused; where there is no time, `hurry`, it has no picture.
+        """
         ...
 
 

@@ -1,0 +1,117 @@
+"""`healthwatch silence add|list|expire RUN`."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from healthwatch.alerting.message import time_text
+from healthwatch.alerting.silence import Matcher, Silence, parse_matcher
+from healthwatch.diagnostics import Diagnostic, Invalid, suggest
+from healthwatch.session import control
+from healthwatch.stream.ticks import parse_duration
+
+
+def _output(run: Path) -> Path:
+    """The folder that a run records into, named itself or by a file in it."""
+    return run.parent if run.is_file() else run
+
+
+@click.group("silence")
+def command() -> None:
+    """Ask a training, running or to be started, to be quiet about something. It goes on recording it.
+
+    RUN is the output folder of the run, or a file rank_<r>.sqlite in it.
+    """
+
+
+@command.command("add")
+@click.argument("run", type=click.Path(exists=True, path_type=Path))
+@click.argument("matchers", nargs=-1, required=True, metavar="MATCHER...")
+@click.option("--for", "duration", metavar="TIME", help="A wall-clock time such as 30m or 2h.")
+@click.option("--until-step", type=click.IntRange(1), help="Up to this step.")
+@click.option("--comment", default="", help="Why.")
+def add(run: Path, matchers: tuple[str, ...], duration: str | None, until_step: int | None, comment: str) -> None:
+    """Silence alerts that fit every MATCHER: alertname=LossSpike, param=~".*attention.*", severity!=critical.
+
+    Labels are those of the series and of the rule, and alertname, severity, run and rank.
+    """
+    limit = parse_duration(duration) if duration is not None else None
+    if duration is not None and (limit is None or limit.seconds is None):
+        raise click.BadParameter(f"{duration!r} is no wall-clock time such as 30m or 2h", param_hint="--for")
+    if limit is None and until_step is None:
+        raise click.UsageError("say how long: --for 2h or --until-step N")
+    now = time.time()
+    silence = Silence(
+        id=control.new_id(),
+        matchers=tuple(_matcher(text) for text in matchers),
+        starts=now,
+        ends=now + limit.seconds if limit is not None and limit.seconds is not None else None,
+        until_step=until_step,
+        comment=comment,
+        author=_author(),
+    )
+    control.write(_output(run), silence)
+    click.echo(silence.id)
+
+
+def _matcher(text: str) -> Matcher:
+    try:
+        return parse_matcher(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="MATCHER") from None
+
+
+def _author() -> str:
+    with suppress(Exception):  # a container may have no name for its user
+        return getpass.getuser()
+    return ""
+
+
+@command.command("list")
+@click.argument("run", type=click.Path(exists=True, path_type=Path))
+@click.option("--all", "everything", is_flag=True, help="Those that have ended as well.")
+def list_(run: Path, *, everything: bool) -> None:
+    """List the silences that are in force, or will be as far as the clock says."""
+    now = time.time()
+    for silence in _all(run):
+        ended = silence.ends is not None and silence.ends <= now
+        if everything or not ended:
+            click.echo(_line(silence, ended=ended))
+
+
+def _line(silence: Silence, *, ended: bool) -> str:
+    limits = []
+    if silence.ends is not None:
+        limits.append(f"{'ended' if ended else 'until'} {time_text(silence.ends)}")
+    if silence.until_step is not None:
+        limits.append(f"up to step {silence.until_step}")
+    about = " by ".join(part for part in (silence.comment, silence.author) if part)
+    matchers = " ".join(str(matcher) for matcher in silence.matchers)
+    return f"{silence.id}  {matchers}  {', '.join(limits)}" + (f"  ({about})" if about else "")
+
+
+@command.command("expire")
+@click.argument("run", type=click.Path(exists=True, path_type=Path))
+@click.argument("names", nargs=-1, required=True, metavar="ID...")
+def expire(run: Path, names: tuple[str, ...]) -> None:
+    """End silences now; what still fires is then told."""
+    known = {silence.id: silence for silence in _all(run)}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        click.echo(f'no silence is called "{unknown[0]}"; {suggest(unknown[0], known, "silences")}', err=True)
+        sys.exit(2)
+    for name in names:
+        control.expire(_output(run), known[name])
+
+
+def _all(run: Path) -> list[Silence]:
+    try:
+        return control.all_of(_output(run))
+    except ValueError as error:
+        raise Invalid([Diagnostic("HW605", "error", str(error))]) from None
