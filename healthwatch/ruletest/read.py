@@ -66,6 +66,7 @@ class _Reader:
 
     def case(self, section: Section, folder: Path) -> Case:
         source = self.source(section)
+        self.check_micro_steps(section)
         incidents, actions = self.expected(section, "exp_incidents"), self.expected(section, "exp_actions")
         return Case(
             str(section.get("name", f"test {section.path[-1] + 1}")),  # type: ignore[operator]
@@ -89,6 +90,15 @@ class _Reader:
             section.report("HW011", message, given[1], at_key=True, help="a test has one source of samples")
         source: str | None = section.get("run") or section.get("jsonl")
         return source
+
+    def check_micro_steps(self, section: Section) -> None:
+        """A step has one number of micro-steps, whatever the series."""
+        given = [(each, each.get("micro_steps")) for each in self.items(section, "input_series")]
+        counts = [(each, count) for each, count in given if count is not None]
+        for each, count in counts[1:]:
+            if count != counts[0][1]:
+                message = f"the first series has {counts[0][1]} micro-steps a step, this one {count}"
+                each.report("HW010", message, "micro_steps", help="a step has one number of micro-steps")
 
     def series(self, section: Section) -> WrittenSeries | None:
         series = self.notation(section, "series", read_series)

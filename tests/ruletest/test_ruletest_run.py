@@ -243,6 +243,11 @@ class TestMistakes:
             ("  - promql_expr_test: [{expr: 'sum(', eval_time: 1}]\n", "HW101", ""),
             ("  - alert_rule_test: [{eval_time: 1.5, alertname: High}]\n", "HW009", "eval_time"),
             ("  - alert_rule_test: [{eval_time: 500ms, alertname: High}]\n", "HW010", "whole number of steps"),
+            (
+                "  - input_series: [{series: a, micro_steps: 2, values: 1}, {series: b, micro_steps: 3, values: 1}]\n",
+                "HW010",
+                "the first series has 2 micro-steps a step, this one 3",
+            ),
             ("  - {run: a, jsonl: b}\n", "HW011", "exclude"),
             ("  - promql_expr_test: [{expr: x, eval_time: 1, exp_samples: [{value: five}]}]\n", "HW009", "five"),
         ],
