@@ -2,17 +2,18 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 CORE := .venv-numpy2
+MINDFORMERS := .venv-mindformers
 BIN := $(VENV)/bin
 PIP := -q --disable-pip-version-check
 PYTEST ?=
 LANGUAGE_SERVER := .tools/language-server/2.0.0
 
-.PHONY: demo test lint types layers unit core bench tools clean
+.PHONY: demo test lint types layers unit core mindformers bench tools clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m examples.moe_pretrain.run
 
-test: lint types layers unit core
+test: lint types layers unit core mindformers
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -30,6 +31,15 @@ unit: $(VENV)/.dev $(LANGUAGE_SERVER)
 # The core once more without MindSpore and on numpy 2: what a side-car on a log installs.
 core: $(CORE)/.core
 	$(CORE)/bin/python -m pytest -m "not mindspore" -p no:cacheprovider $(PYTEST)
+
+# The real trainer of MindSpore Transformers on a CPU; the shims that let it run there lie in ../shared.
+ifneq ($(wildcard ../shared/mindformers-cpu),)
+mindformers: $(MINDFORMERS)/.ready
+	$(MINDFORMERS)/bin/python -m pytest tests/mindformers -p no:cacheprovider $(PYTEST)
+else
+mindformers:
+	@echo "tests/mindformers: skipped, needs ../shared, which is not here"
+endif
 
 bench: $(VENV)/.bench
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
@@ -58,10 +68,16 @@ $(VENV)/.bench: $(VENV)/.dev
 	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[bench]'
 	touch $@
 
+$(MINDFORMERS)/.ready: pyproject.toml constraints-mindformers.txt
+	$(PYTHON) -m venv $(MINDFORMERS)
+	$(MINDFORMERS)/bin/python -m pip install $(PIP) --no-deps -r constraints-mindformers.txt
+	$(MINDFORMERS)/bin/python -m pip install $(PIP) --no-deps -e .
+	touch $@
+
 $(CORE)/.core: pyproject.toml constraints-numpy2.txt
 	$(PYTHON) -m venv $(CORE)
 	$(CORE)/bin/python -m pip install $(PIP) -c constraints-numpy2.txt -e '.[demo,test]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(CORE) .tools output
+	rm -rf $(VENV) $(CORE) $(MINDFORMERS) .tools output
