@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from mindspore import Parameter, Tensor, nn
+from mindspore import Parameter, Tensor, nn, ops
 from numpy.typing import NDArray
 
 Gradients: TypeAlias = tuple[Tensor, ...]
@@ -16,6 +16,7 @@ NEVER = range(0)
 INPUT_TOKEN, LABEL_TOKEN = 7, 200
 BIASED_EXPERTS, BIAS = [3, 5], 20.0
 GROWING_STEPS, GROWTH = 10, 1.4
+SLOW_LAYER, SLOW_ROUNDS, SLOW_SIZE = 1, 16, 1 << 20
 SECOND = 1  # the micro-batch that is hit, counted from 0
 
 
@@ -28,6 +29,7 @@ class Plan:
     router_bias: range = NEVER  # layer 0 prefers two experts
     hot_attention: range = NEVER  # queries and keys of layer 0 grow for ten steps, and stay
     nonfinite: range = NEVER  # loss and gradients of the second micro-batch are NaN
+    slow_from: int | None = None  # an operator in one layer's experts holds up every forward pass from there on
 
 
 NOTHING = Plan()
@@ -44,7 +46,7 @@ class Faults:
     """What the plan does to one training."""
 
     def __init__(self, plan: Plan, model: nn.Cell, optimizer: nn.Optimizer) -> None:
-        self.plan = plan
+        self.plan, self.model = plan, model
         self.weights = {parameter.name: parameter for parameter in model.trainable_params()}
         self.state: list[Parameter] = [*self.weights.values(), *optimizer.get_parameters()]
         self.saved: list[NDArray[Any]] = []
@@ -59,6 +61,8 @@ class Faults:
             self.bias_router()
         if step in plan.hot_attention[:GROWING_STEPS]:
             self.scale_queries_and_keys()
+        if step == plan.slow_from:
+            self.slow_down()
 
     def batch(self, step: int, micro_step: int, tokens: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         if step in self.plan.one_token and micro_step == SECOND:
@@ -86,6 +90,16 @@ class Faults:
         value = weight.asnumpy().copy()
         value[: 2 * len(value) // 3] *= GROWTH
         weight.set_data(Tensor(value))
+
+    def slow_down(self) -> None:
+        """Every forward pass of the layer's experts waits for numbers that nobody needs."""
+        idle = Tensor(np.zeros(SLOW_SIZE, np.float32))
+
+        def wait(*_: Any) -> None:
+            for _round in range(SLOW_ROUNDS):
+                ops.erfinv(idle)
+
+        self.model.decoder.layers[SLOW_LAYER].mlp.experts.register_forward_hook(wait)
 
 
 def filled_like(tokens: Tensor, token: int) -> Tensor:

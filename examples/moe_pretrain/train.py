@@ -1,4 +1,4 @@
-"""A training loop with healthwatch beside it: `python -m examples.moe_pretrain.train [--no-faults]`."""
+"""A training loop with healthwatch beside it: `python -m examples.moe_pretrain.train --help`."""
 
 from __future__ import annotations
 
@@ -71,8 +71,11 @@ def main() -> None:
     parser.add_argument("--config", type=Path, default=CONFIG)
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--no-faults", action="store_true", help="a healthy run: nothing is planted")
+    parser.add_argument("--slow-from", type=int, metavar="STEP", help="one slow operator from there on, nothing else")
     options = parser.parse_args()
     plan = NOTHING if options.no_faults else PLANTED
+    if options.slow_from is not None:
+        plan = Plan(slow_from=options.slow_from)
     train(plan, lambda step, loss: print(step, round(loss, 4)), options.config, options.steps)
 
 

@@ -10,8 +10,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from healthwatch.actions.captures.afterwards import conclude, interrupt, leave
 from healthwatch.actions.captures.draft import draft, draft_window
-from healthwatch.actions.captures.finishing import Finishing, conclude, interrupt
+from healthwatch.actions.captures.finishing import Finishing
 from healthwatch.actions.captures.limits import Limits, Reason, captures_on, free_disk
 from healthwatch.actions.captures.manifest import Capture, CaptureNote, Kind, folder_name, refused, write_manifest
 from healthwatch.actions.captures.reference import STEPS as REFERENCE_STEPS
@@ -162,7 +163,8 @@ class Captures:
             if each.done.wait(max(deadline - time.monotonic(), 0.0)):
                 continue
             if each.stopped.is_set():
-                self._tell("capture analysis", f"the trace in {each.capture.records} is still being analysed")
+                leave(each.capture.folder, self._profiler.trace_pattern)
+                self._tell("capture analysis", f"the trace in {each.capture.records} is analysed after the end")
             else:
                 each.give_up("the profiler's stop was still hanging when the run ended")
         self._look()
@@ -178,7 +180,7 @@ class Captures:
             self._reference.at = None
         unfinished = [one for one in earlier if not one.over]
         if unfinished:
-            threading.Thread(target=conclude, args=(unfinished, self._profiler), daemon=True).start()
+            threading.Thread(target=conclude, args=(unfinished, self._profiler.trace_pattern), daemon=True).start()
 
     def _refusal(self, kind: Kind, steps: int, now: Now) -> Reason | None:
         """What speaks against a capture, if anything."""

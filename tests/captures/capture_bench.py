@@ -23,6 +23,7 @@ class RecordingProfiler:
     def __init__(self) -> None:
         self.concurrent_stop = True
         self.takes_window = True
+        self.trace_pattern = "trace.json"
         self.others_active = False
         self.start_raises: Exception | None = None
         self.step_raises: Exception | None = None

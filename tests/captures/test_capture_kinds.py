@@ -362,6 +362,21 @@ def test_what_a_killed_run_has_left_is_concluded(tmp_path: Path) -> None:
     killed.captures.close(20)
 
 
+def test_an_analysis_that_outlives_the_run_is_concluded_beside_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.profiler.analysed = False
+    bench.alert(100)
+    bench.run(100, 103)
+    bench.captures.close(timeout=0.05)
+    folder = bench.captures.notes["Spike@100"].folder
+    deadline = time.monotonic() + 60
+    while not (folder / "summary.md").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert manifests(tmp_path)["Spike-100"]["state"] == "finished"
+    bench.profiler.analysed = True
+
+
 def test_an_incident_of_an_interrupted_capture_may_ask_again(tmp_path: Path) -> None:
     Bench(tmp_path).alert(200)
     again = Bench(tmp_path)

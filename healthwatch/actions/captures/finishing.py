@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from healthwatch.actions.captures.afterwards import explain
 from healthwatch.actions.captures.limits import folder_size
-from healthwatch.actions.captures.manifest import Capture, write_json, write_whole
-from healthwatch.actions.captures.shelf import OPERATORS, Stored, healthy_reference, shelf, stored, wrong_since
-from healthwatch.actions.captures.summary import SUMMARY, summary
+from healthwatch.actions.captures.manifest import Capture
 from healthwatch.actions.captures.trace import Breakdown, read_aside
 from healthwatch.alerting.ports import Profiler
 
 GRACE = 0.03  # seconds that a step waits for the stop: normally over in two milliseconds, and best not overlapped
 ANALYSIS_LIMIT = 600.0  # seconds
-INTERRUPTED = "the run ended before the profile was whole"
 _LOOK_AGAIN = 0.1  # seconds
 
 
@@ -101,46 +99,3 @@ def _written(capture: Capture) -> int:
     if capture.trace is None or capture.trace.is_relative_to(capture.folder):
         return folder_size(capture.folder)
     return folder_size(capture.trace.parent)
-
-
-def explain(folder: Path, breakdown: Breakdown) -> None:
-    """Write the operators' times and the summary beside the manifest. A capture without them is one all the same."""
-    capture = stored(folder)
-    if capture is None:
-        return
-    try:
-        write_json(folder / OPERATORS, asdict(breakdown))
-        others = [one for one in shelf(folder.parent) if one.folder != folder]
-        found = None if capture.kind == "reference" else healthy_reference(others, wrong_since(capture.manifest))
-        reference, in_time = found or (None, True)
-        write_whole(folder / SUMMARY, summary(capture, breakdown, reference, in_time))
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        capture.amend(remark=f"the summary could not be written: {error}")
-
-
-def conclude(leftovers: Iterable[Stored], profiler: Profiler) -> None:
-    """What an earlier attempt left to its analysis, which may have ended since. Reads traces, so call it aside."""
-    for one in leftovers:
-        trace = _left_behind(one, profiler)
-        if trace is None:
-            interrupt(one)
-            continue
-        check, breakdown = read_aside(trace, one.boundaries)
-        state = "finished" if check.whole else "failed"
-        where = trace.relative_to(one.folder) if trace.is_relative_to(one.folder) else trace
-        one.amend(state=state, problem=check.problem, trace=where, check=asdict(check), size=folder_size(one.folder))
-        if check.whole:
-            explain(one.folder, breakdown)
-
-
-def interrupt(one: Stored) -> Stored:
-    return one.amend(state="failed", problem=INTERRUPTED)
-
-
-def _left_behind(one: Stored, profiler: Profiler) -> Path | None:
-    """Its trace, if there is one that is no older than its last step."""
-    try:
-        trace = profiler.trace(one.records)
-        return trace if trace is not None and trace.stat().st_mtime >= one.boundaries[-1] else None
-    except Exception:
-        return None

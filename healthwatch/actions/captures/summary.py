@@ -11,6 +11,7 @@ from healthwatch.actions.captures.trace import Breakdown, Share
 
 SUMMARY = "summary.md"
 LISTED = 30
+_TEXT = ("ms a step", "operator", "runs on")  # columns that hold no numbers
 
 _READING = (
     "Times are milliseconds a step: the mean over the recorded steps, in brackets the least and the most of one step."
@@ -225,5 +226,6 @@ def _signed(value: float) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+    rule = ["---" if name in _TEXT else "---:" for name in head]
+    lines = [head, rule, *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

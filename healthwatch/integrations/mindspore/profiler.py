@@ -68,6 +68,10 @@ class MindSporeProfiler:
         """On a CPU alone: a device's context belongs to the thread of the training."""
         return _device_target() == "CPU"
 
+    @property
+    def trace_pattern(self) -> str:
+        return _TRACE
+
     def prepare(self) -> None:
         """Make now what MindSpore makes on first use, so that no step has to wait for it.
 
