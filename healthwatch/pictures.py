@@ -66,12 +66,13 @@ def main() -> None:
 
 
 def draw(plot: Mapping[str, Any]) -> bytes:
-    """A PNG of `{"title", "fired", "series": [{"name", "steps", "values", "threshold"}]}`; steps are fractions of steps.
+    """A PNG of `{"title", "fired", "series": [{"name", "steps", "values", "threshold"}]}`; steps may be fractions.
 
     Values that are not finite are the texts NaN, +Inf and -Inf; they are marked at the upper edge.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
     FigureCanvasAgg(figure)
@@ -89,7 +90,7 @@ def draw(plot: Mapping[str, Any]) -> bytes:
     axes.set_xlabel("step", fontsize=9)
     axes.tick_params(labelsize=8)
     axes.grid(visible=True, alpha=0.25)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(fontsize=7, loc="upper left", framealpha=0.85)
     found = io.BytesIO()
     figure.savefig(found, format="png")

@@ -1,4 +1,4 @@
-"""What an action is. Built-in ones and those of plug-ins come through the same door: entry points `healthwatch.actions`."""
+"""What an action is. Built-in ones and those of plug-ins come through one door: entry points `healthwatch.actions`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class Action(Protocol):
     work is part of what is recorded.
     """
 
-    order: int | None
+    @property
+    def order(self) -> int | None: ...
 
     def check(self, argument: Any) -> str:
         """What is wrong with what a ladder says behind the action's name; empty where nothing is."""

@@ -36,7 +36,7 @@ def level(intent: Intent, incident: Incident) -> int:
 def line(incident: Incident, intent: Intent, rules: Rules | None = None) -> str:
     """The rule's summary where it has one, then the worst series: `GradNormSpike firing (critical): 12.5 times its
     median, micro_norm{param="wq"} = 12.5 since step 151, micro-step 2`.
-    """  # noqa: D205
+    """
     head = f"{incident.rule} {_state(incident, intent)} ({incident.severity}):"
     rule = (rules or {}).get(incident.rule)
     summary = rule.annotations.get("summary") if rule is not None else None

@@ -69,10 +69,10 @@ class Evidence:
             here = np.flatnonzero(ticks > tick_of(step - 1))
             if len(here):
                 baseline = _baseline(ticks, values, int(here[0]), self.window)
-                return replace(sample, now=self._most(values[here], baseline), baseline=baseline)
+                return replace(sample, now=self._most(values[here]), baseline=baseline)
         return sample
 
-    def _most(self, values: Floats, baseline: float | None) -> float:
+    def _most(self, values: Floats) -> float:
         """The sample that speaks for the step: what is not finite first, then what is furthest the wrong way."""
         wild = values[~np.isfinite(values)]
         if len(wild):

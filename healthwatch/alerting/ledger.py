@@ -98,7 +98,7 @@ class Ledger:
         """Those of the rows whose first breach is the earliest: the same attempt, step and micro-step."""
         for key in (lambda found: found["since"]["attempt"], lambda found: found["since"]["step"], _micro_step):
             keys = key(self._rows[rows])
-            rows = rows[keys == keys.min()]
+            rows = np.asarray(rows[keys == keys.min()])
         return rows
 
     def last_verdict(self, rows: Rows) -> Now | None:

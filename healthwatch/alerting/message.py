@@ -9,12 +9,15 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from pathlib import Path
 from typing import Protocol
 
 from healthwatch.alerting.causal import causal_order
 from healthwatch.alerting.model import Incident, Intent, LabelSet, Notice, Now, Sample, severity_rank
+from healthwatch.alerting.text import code, number_text, one_line, place_text, series_text, time_text
+
+__all__ = ["number_text", "place_text", "render", "series_text", "time_text"]
 
 SERIES = 10  # listed per incident where its rule is not known
 SERIES_BESIDE = 3  # listed for every incident but the worst, where a group holds several
@@ -83,7 +86,7 @@ def render(
 ) -> Notice:
     """The notice of a notify intent; `captures` by incident id. The same intent gives the same notice.
 
-    `extra` holds what only some receivers take: `alerts` for an Alertmanager, and a `plot` for those that take pictures.
+    `extra` is for receivers that take more than text: `alerts` for an Alertmanager, a `plot` to be drawn.
     """
     context = Context(run, rank, rules, captures or {}, zone, output)
     incidents = _in_order(intent.incidents)
@@ -104,7 +107,7 @@ def render(
         body="\n\n".join(parts) + "\n",
         incidents=tuple(incident.id for incident in incidents),
         now=intent.now,
-        extra=_extra(intent, incidents, context),
+        extra=_extra(incidents, context),
     )
 
 
@@ -114,31 +117,6 @@ def notice_id(intent: Intent) -> str:
     told = "\n".join(sorted(incident.id for incident in intent.incidents))
     digest = hashlib.sha256(told.encode()).hexdigest()[:8]
     return f"{intent.argument}|{group}|{intent.reason}@{intent.now.step}#{intent.now.attempt}|{digest}"
-
-
-def series_text(labels: LabelSet) -> str:
-    """A series as Prometheus writes it: `local_norm{param="wq"}`."""
-    named = dict(labels)
-    metric = named.pop("__name__", "")
-    inside = ", ".join(f'{name}="{_escaped(value)}"' for name, value in named.items())
-    return f"{metric}{{{inside}}}" if inside or not metric else metric
-
-
-def number_text(value: float) -> str:
-    """At most six significant digits; NaN and infinities as Prometheus writes them."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return f"{value:.6g}"
-
-
-def place_text(step: int, micro_step: int | None) -> str:
-    return f"step {step}" + (f", micro-step {micro_step}" if micro_step is not None else "")
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
 
 
 def _in_order(incidents: Sequence[Incident]) -> list[Incident]:
@@ -151,7 +129,7 @@ def _title(intent: Intent, incidents: Sequence[Incident], run: str) -> str:
     first = incidents[0]
     subject = f"{first.rule} ({first.severity})" if intent.reason == "resolved" else first.rule
     more = f" and {len(incidents) - 1} more" if len(incidents) > 1 else ""
-    title = _line(f"{head}: {subject}{more}, run {run}")
+    title = one_line(f"{head}: {subject}{more}, run {run}")
     return title if len(title) <= TITLE else title[: TITLE - 1] + "…"
 
 
@@ -175,7 +153,7 @@ _NEWS: Mapping[str, Callable[[Intent], str]] = {
 def _opening(intent: Intent, incidents: Sequence[Incident], context: Context) -> str:
     """Where this comes from, what is new, and every incident by name, so that no cut can take one away."""
     news = _NEWS[intent.reason](intent)
-    line = f"Run {_code(context.run)}, rank {context.rank}, {place_text(intent.now.step, None)}"
+    line = f"Run {code(context.run)}, rank {context.rank}, {place_text(intent.now.step, None)}"
     line += f": {news}." if news else "."
     line += _first_to_fire(incidents)
     if len(incidents) == 1:
@@ -186,7 +164,7 @@ def _opening(intent: Intent, incidents: Sequence[Incident], context: Context) ->
 
 
 def _names(incidents: Sequence[Incident]) -> str:
-    names = [f"{_code(one.rule)} ({_standing(one)})" for one in incidents[:NAMES]]
+    names = [f"{code(one.rule)} ({_standing(one)})" for one in incidents[:NAMES]]
     return ", ".join(names) + (f" and {len(incidents) - NAMES} more" if incidents[NAMES:] else "")
 
 
@@ -199,7 +177,7 @@ def _block(incident: Incident, context: Context, at_most: int | None) -> str:
     rule = context.rules.get(incident.rule)
     annotations = rule.annotations if rule is not None else {}
     limit = min(rule.limit if rule is not None else SERIES, at_most or sys.maxsize)
-    lines = [f"**{_line(incident.rule)}** ({_standing(incident)}): {_sentence(incident, annotations)}", ""]
+    lines = [f"**{one_line(incident.rule)}** ({_standing(incident)}): {_sentence(incident, annotations)}", ""]
     lines.append(f"- Since {_moment(incident.since, incident.micro_step, context.zone)}")
     lines += _end(incident, context.zone)
     if incident.active and "action" in annotations:
@@ -215,13 +193,13 @@ def _sentence(incident: Incident, annotations: Mapping[str, Annotation]) -> str:
     if "summary" in annotations:
         return _filled(annotations["summary"], incident)
     worst = _worst(incident)
-    return f"{_code(series_text(worst.labels))} is {number_text(worst.value)}"
+    return f"{code(series_text(worst.labels))} is {number_text(worst.value)}"
 
 
 def _filled(annotation: Annotation, incident: Incident) -> str:
     """An annotation with the labels and the value of the incident's worst series, on one line."""
     worst = _worst(incident)
-    return _line(annotation.render(worst.labels, worst.value))
+    return one_line(annotation.render(worst.labels, worst.value))
 
 
 def _worst(incident: Incident) -> Sample:
@@ -231,12 +209,6 @@ def _worst(incident: Incident) -> Sample:
 def _moment(at: Now, micro_step: int | None, zone: tzinfo | None) -> str:
     attempt = f" (attempt {at.attempt})" if at.attempt > 1 else ""
     return f"{place_text(at.step, micro_step)}{attempt}, {time_text(at.time, zone)}"
-
-
-def time_text(unix: float, zone: tzinfo | None = None) -> str:
-    """A point in time to the second, with its offset from UTC."""
-    moment = datetime.fromtimestamp(unix, zone) if zone is not None else datetime.fromtimestamp(unix).astimezone()
-    return moment.isoformat(sep=" ", timespec="seconds")
 
 
 def _end(incident: Incident, zone: tzinfo | None) -> list[str]:
@@ -253,13 +225,13 @@ def _capture(note: CaptureNote) -> str:
         return f"- No profile: {note.refused}"
     steps = f"steps {note.first_step} to {note.last_step}"
     if note.trace is not None:
-        return f"- Profile of {steps}: {_code(str(note.trace))}"
-    return f"- Profile of {steps} will be in {_code(str(note.folder))}"
+        return f"- Profile of {steps}: {code(str(note.trace))}"
+    return f"- Profile of {steps} will be in {code(str(note.folder))}"
 
 
 def _listing(head: str, samples: Sequence[Sample], count: int, limit: int) -> list[str]:
     """The first `limit` of `count` series with their values, and how many more there are."""
-    shown = [f"{_code(series_text(one.labels))} {number_text(one.value)}{_measured(one)}" for one in samples[:limit]]
+    shown = [f"{code(series_text(one.labels))} {number_text(one.value)}{_measured(one)}" for one in samples[:limit]]
     if count == 1 and shown:
         return [f"- {head}: {shown[0]}"]
     more = count - len(shown)
@@ -291,7 +263,7 @@ def _first_to_fire(incidents: Sequence[Incident]) -> str:
     if not known or sum(incident.joined for incident in incidents) < 2:
         return ""
     first = min(known, key=_began)
-    where = f"{_code(series_text(first.first or ()))} " if first.first else ""
+    where = f"{code(series_text(first.first or ()))} " if first.first else ""
     return f" First to fire: {where}({first.rule}), {place_text(first.since.step, first.micro_step)}."
 
 
@@ -307,10 +279,10 @@ def _how_to_silence(incidents: Sequence[Incident], output: Path | None) -> list[
         return []
     matcher = f"alertname={names[0]}" if len(names) == 1 else f"alertname=~{'|'.join(map(re.escape, names))}"
     command = f"healthwatch silence add {shlex.quote(str(output))} {shlex.quote(matcher)} --for 2h"
-    return [f"To silence it: {_code(command)}"]
+    return [f"To silence it: {code(command)}"]
 
 
-def _extra(intent: Intent, incidents: Sequence[Incident], context: Context) -> dict[str, object]:
+def _extra(incidents: Sequence[Incident], context: Context) -> dict[str, object]:
     extra: dict[str, object] = {"alerts": [_alert(incident, context) for incident in incidents]}
     traced = next((incident for incident in incidents if incident.traces), None)
     if traced is not None:
@@ -350,15 +322,3 @@ def _alert(incident: Incident, context: Context) -> dict[str, object]:
         "starts": incident.since.time,
         "ends": incident.ended.time if incident.ended is not None else None,
     }
-
-
-def _code(text: str) -> str:
-    """A code span whatever the text holds: its fence is longer than any run of backticks inside."""
-    runs = [len(run) for run in re.findall("`+", text)]
-    fence = "`" * (max(runs, default=0) + 1)
-    pad = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{pad}{_line(text)}{pad}{fence}"
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())

@@ -33,7 +33,8 @@ class Matcher:
 
     @cached_property
     def _regex(self) -> re.Pattern[str]:
-        return compile_regex(self.value)
+        pattern: re.Pattern[str] = compile_regex(self.value)
+        return pattern
 
     def __str__(self) -> str:
         return f"{self.name}{self.operator}{self.value}"

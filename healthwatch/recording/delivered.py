@@ -1,4 +1,4 @@
-"""What `healthwatch deliver` has delivered of a run: a file of its own beside the run file, which only the run writes."""
+"""What `healthwatch deliver` has delivered of a run: a file beside the run file, which only the run itself writes."""
 
 from __future__ import annotations
 

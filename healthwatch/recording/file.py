@@ -60,7 +60,7 @@ def _choose_journal(connection: sqlite3.Connection) -> bool:
     """WAL, or a rollback journal where the file system can't share memory (NFS and the like).
 
     A commit is a write(2), which outlives the process: SIGKILL loses nothing even though the step's connection
-    never waits for a disk (`synchronous=OFF`). In WAL mode the thread that checkpoints syncs the log before it moves it.
+    never waits for a disk (`synchronous=OFF`). In WAL mode the thread that checkpoints syncs the log first.
     """
     try:
         wal = bool(connection.execute("PRAGMA journal_mode=WAL").fetchone()[0] == "wal")

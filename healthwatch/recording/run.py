@@ -88,7 +88,7 @@ class Run:
         return self.frames(table, after=max(0, self._last_frame() - steps))
 
     def before(self, step: int, reach: int, table: SeriesTable | None = None) -> Iterator[Frame]:
-        """The frames from which the windows of a run that goes back to `step` are filled, `reach` steps before it on."""
+        """The frames that fill the windows of a run that goes back to `step`, from `reach` steps before it on."""
         found = self._connection.execute("SELECT coalesce(max(id), 0) FROM frames WHERE step < ?", (step - reach,))
         return self.frames(table, after=int(found.fetchone()[0]))
 

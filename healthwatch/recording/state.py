@@ -94,8 +94,8 @@ def revive(engine: Engine, rows: Mapping[str, bytes]) -> None:
     last = engine.clock.moments[0]
     known = msgspec.msgpack.decode(rows["watches"], type=dict[str, _Watch])
     incidents: dict[str, Incident] = {}
-    for key, incident in _under("incident:", rows):
-        found = msgspec.msgpack.decode(incident, type=Incident)
+    for _, encoded in _under("incident:", rows):
+        found = msgspec.msgpack.decode(encoded, type=Incident)
         incidents[found.id] = found
     for watch in engine.watches:
         name = watch.rule.name

@@ -26,6 +26,7 @@ from healthwatch.rulefile import Rule
 from healthwatch.session.control import Silences
 from healthwatch.session.failing import FailingReceivers
 from healthwatch.session.guard import Guard
+from healthwatch.session.reload import Reloader, Renewed
 from healthwatch.session.watchman import Watchman
 from healthwatch.stream import Frame, SeriesTable
 
@@ -39,7 +40,7 @@ class Pipeline:
 
     config: Config
     rank: int
-    rules: Mapping[str, Rule]
+    rules: dict[str, Rule]  # those that are gone among them: a message may still be about one
     engine: Engine
     recording: Recording
     captures: Captures | None
@@ -47,6 +48,7 @@ class Pipeline:
     guard: Guard
     silences: Silences
     failing: FailingReceivers
+    reloader: Reloader
     performers: dict[str, tuple[int | None, Performer]] = field(default_factory=dict)  # by action, with its order
     last_step: int = 0
     stopping: str = ""  # why the training is to end at this step
@@ -65,6 +67,9 @@ class Pipeline:
     def step(self, frame: Frame) -> None:
         """What must be recorded comes first, captures before messages that name their folder; then the rest."""
         with self._turn:
+            renewed = self.reloader.take()
+            if renewed is not None:
+                self._renew(renewed)
             outcome = self._decide(frame)
             self._perform(outcome.intents, recorded=False)
             notices = self._posted(outcome.now)
@@ -92,10 +97,34 @@ class Pipeline:
         """From now on somebody looks after silences, and after a training that stands still."""
         with self.guard("control"):
             self._heed()
+            self.reloader.begin()
             self._watchman = Watchman(self._look)
+
+    def _renew(self, renewed: Renewed) -> None:
+        """Rules and receivers that have changed on disk are in force from the step that is about to be judged."""
+        config, rules = renewed.config, renewed.rules
+        with self.guard("reload"):
+            outcome = self.engine.replace(
+                rules, policy_of(config, rules), config.no_data_after, config.receivers, time.time()
+            )
+            self._tell(outcome)
+            self.config = config
+            self.rules.update({rule.name: rule for rule in rules})
+            self._renew_receivers()
+            self.open_actions()
+            self.guard.say(f"rules and config are reloaded: {len(rules)} rules", logging.INFO)
+
+    def _renew_receivers(self) -> None:
+        if self.delivery is None:
+            self.delivery = _delivery(self.config)
+        else:
+            self.delivery.renew(self.config.receivers)
+        self.failing.receivers = tuple(self.config.receivers)
 
     def _look(self, still: float) -> None:
         """The watchman's: a step that is under way goes first."""
+        with self.guard("reload"):
+            self.reloader.look()
         if not self._turn.acquire(blocking=False):
             return
         try:
@@ -122,9 +151,14 @@ class Pipeline:
         outcome = Outcome(Now(self.last_step, time.time(), self.recording.attempt))
         with self.guard("engine"):
             outcome = self.engine.pause(time.time(), mode)
+        self._tell(outcome)
+
+    def _tell(self, outcome: Outcome) -> None:
+        """Perform and record what happens between two steps."""
         self._perform(outcome.intents, recorded=False)
         notices = self._posted(outcome.now)
         self._record(None, outcome, notices)
+        self._perform(outcome.intents, recorded=True)
         self._send(notices)
 
     def open_actions(self) -> None:
@@ -132,7 +166,8 @@ class Pipeline:
         site = Site(
             self.config, self.rank, self.rules, self.captures, self.guard.tell, self._notices.append, self._stop
         )
-        for name in dict.fromkeys(step.action for ladder in self.config.escalation.values() for step in ladder):
+        named = dict.fromkeys(step.action for ladder in self.config.escalation.values() for step in ladder)
+        for name in (name for name in named if name not in self.performers):
             with self.guard(name):
                 action = find(name)
                 self.performers[name] = action.order, action.open(site)
@@ -228,7 +263,7 @@ class Pipeline:
                         self.recording.accepted(acceptance)
                 self._send(())
             with self.guard("recording"):
-                lost = self.recording.close(self.stopping and "stopped" or reason)
+                lost = self.recording.close("stopped" if self.stopping else reason)
                 if lost is not None:
                     self.guard.tell("recording: end", f"the recording is not complete: {lost}")
 
@@ -273,6 +308,7 @@ def open_pipeline(
         guard=guard,
         silences=Silences(config.output),
         failing=FailingReceivers(config.run, rank, tuple(config.receivers)),
+        reloader=Reloader(config, guard),
     )
     pipeline.open_actions()
     with guard("resume"):

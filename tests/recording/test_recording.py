@@ -15,9 +15,8 @@ import pytest
 from healthwatch.alerting.model import Acceptance, Incident, Now, Sample
 from healthwatch.diagnostics import Invalid
 from healthwatch.engine import Outcome
-from healthwatch.recording import Recording, Run, writer
+from healthwatch.recording import Recording, Run, upkeep, writer
 from healthwatch.recording import file as run_file
-from healthwatch.recording import upkeep
 from healthwatch.stream import Frame
 
 

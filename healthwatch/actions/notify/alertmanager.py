@@ -1,4 +1,4 @@
-"""Prometheus' Alertmanager as a receiver, by its v2 API: incidents become its alerts, and it groups and repeats itself."""
+"""Prometheus' Alertmanager as a receiver, by its v2 API: incidents become its alerts, which it groups and repeats."""
 
 from __future__ import annotations
 

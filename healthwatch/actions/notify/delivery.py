@@ -34,6 +34,7 @@ class Delivery:
         self._seen: set[str] = set()
         self._accepted: deque[Acceptance] = deque()
         self._problems: deque[Diagnostic] = deque()
+        self._leaving: list[Lane] = []  # of receivers that have changed, with something on the wire
         self._lock = threading.Lock()
         self._closed = False
 
@@ -67,8 +68,37 @@ class Delivery:
                 self._missing.get(each.notice, set()).discard(each.target)
             self._accepted.append(each)
 
+    def renew(self, receivers: Mapping[str, Receiver]) -> None:
+        """Other receivers from now on: what waits for one that has changed goes to where it is now.
+
+        Receivers that are as before go on, failures and pauses included.
+        """
+        changed = [name for name in self._lanes if receivers.get(name) != self._receivers.get(name)]
+        self._receivers = dict(receivers)
+        for name in changed:
+            lanes = self._lanes.pop(name)
+            self._send_again(notice for lane in lanes for notice in lane.leave())
+            self._leaving += lanes
+
+    def _send_again(self, notices: Iterable[Notice]) -> None:
+        """Queue notices that wait for a receiver as it was, once each."""
+        waiting = {notice.id: notice for notice in notices}
+        with self._lock:
+            for each in waiting:
+                self._missing.pop(each, None)
+        self._seen -= waiting.keys()
+        self.send(notice for notice in waiting.values() if notice.receiver in self._receivers)
+
+    def _follow(self) -> None:
+        """What was on the wire when its receiver changed, and was not accepted there, goes to where it is now."""
+        gone = [lane for lane in self._leaving if lane.ended()]
+        self._leaving = [lane for lane in self._leaving if lane not in gone]
+        self._send_again(notice for lane in gone for notice in lane.leave())
+
     def drain(self) -> list[Acceptance]:
         """What was accepted since the last call."""
+        if self._leaving:
+            self._follow()
         return _emptied(self._accepted)
 
     def problems(self) -> list[Diagnostic]:
@@ -82,8 +112,11 @@ class Delivery:
         """Try what is left for at most `timeout` seconds; what is left then stays in the outbox."""
         if self._closed:
             return
-        self._closed = True
         end = time.monotonic() + timeout
+        for lane in self._leaving:
+            lane.join(end - time.monotonic())
+        self._follow()
+        self._closed = True
         lanes = self._all_lanes()
         for lane in lanes:
             lane.finish(timeout)
@@ -120,7 +153,9 @@ class Delivery:
 
     def _accept(self, target: int, notice: Notice) -> None:
         with self._lock:
-            missing = self._missing[notice.id]
+            missing = self._missing.get(notice.id)
+            if missing is None:
+                return  # it waits for a receiver that has changed meanwhile
             missing.discard(target)
             if not missing:
                 del self._missing[notice.id]

@@ -71,6 +71,18 @@ class Lane:
         with self._changed:
             self._line = without(self._line, notice_id)
 
+    def leave(self) -> list[Notice]:
+        """End after what is on the wire; returns what else is waiting."""
+        with self._changed:
+            left = [entry.notice for entry in self._line.waiting]
+            self._line, self._ends = replace(self._line, waiting=()), 0.0
+            self._changed.notify()
+        return left
+
+    def ended(self) -> bool:
+        """Whether nothing is sent from here any more."""
+        return self._thread is None or not self._thread.is_alive()
+
     def _start(self) -> None:
         thread = threading.Thread(target=self._work, name="healthwatch-notify", daemon=True)
         with suppress(RuntimeError):  # no more threads: the next notice tries again, and the outbox keeps this one

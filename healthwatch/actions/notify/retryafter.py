@@ -1,4 +1,4 @@
-"""How long a service asks to be left alone: the answer's Retry-After, which most of apprise's plugins keep to themselves."""
+"""How long a service asks to be left alone: its Retry-After, which most of apprise's plugins keep to themselves."""
 
 from __future__ import annotations
 
