@@ -52,7 +52,8 @@ class HealthWatch(TrainerCallback):  # type: ignore[misc]
     def on_train_begin(self, args: Any, state: Any, **kwargs: Any) -> None:
         if self.session is None:
             self.session = load(_sections(args), self._find)
-        self._handlers = _share_handlers()
+        with self.session.guard("log"):
+            self._handlers = _share_handlers()
         self.session.attach(kwargs["model"], kwargs.get("optimizer"), first_step=int(state.global_step) + 1)
         if self._wants_logits() and not _tracks(kwargs["model"]):
             message = "rules ask for attention logits, which this model does not track"
@@ -71,6 +72,7 @@ class HealthWatch(TrainerCallback):  # type: ignore[misc]
             self.session.close()
         for handler in self._handlers:
             LOGGER.removeHandler(handler)
+        self._handlers = []
 
     def _find(self, _model: Any, guard: Guard) -> MindFormers:
         self._integration = MindFormers(guard)
@@ -85,15 +87,16 @@ class HealthWatch(TrainerCallback):  # type: ignore[misc]
 
 def _share_handlers() -> list[logging.Handler]:
     """Let our logger write where the trainer's does, unless it has been given handlers of its own."""
-    from mindformers.tools.logger import logger
+    from mindformers.tools.logger import get_logger
 
     if LOGGER.hasHandlers():
         return []
     if LOGGER.level == logging.NOTSET:
         LOGGER.setLevel(logging.INFO)
-    for handler in logger.handlers:
+    shared = list(get_logger().handlers)
+    for handler in shared:
         LOGGER.addHandler(handler)
-    return list(logger.handlers)
+    return shared
 
 
 def _sections(args: Any) -> yamlfile.Document:

@@ -1,0 +1,42 @@
+"""The real trainer on a CPU, in a virtual environment of its own (`make mindformers`): not collected elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+if find_spec("mindformers") is None:
+    collect_ignore_glob = ["test_*.py"]
+
+
+@pytest.fixture(scope="session")
+def trainer_ready(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Shims in place, logs and whatever the trainer drops in a scratch folder; returns that folder."""
+    scratch = tmp_path_factory.mktemp("trainer")
+    os.environ["LOG_MF_PATH"] = str(scratch / "log")
+    sys.path.insert(0, str(shared / "mindformers-cpu"))
+    before = Path.cwd()
+    os.chdir(scratch)
+    import tiny  # noqa: F401 - brings the shims in before anything imports mindformers
+
+    yield scratch
+    os.chdir(before)
+
+
+@pytest.fixture(scope="session")
+def dense(trainer_ready: Path):
+    from trainings import run_dense
+
+    return run_dense(trainer_ready)
+
+
+@pytest.fixture(scope="session")
+def moe(trainer_ready: Path):
+    from trainings import run_moe
+
+    return run_moe(trainer_ready)
