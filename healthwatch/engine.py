@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from healthwatch.alerting import inhibit, silence
 from healthwatch.alerting.book import Book
 from healthwatch.alerting.clock import Clock
-from healthwatch.alerting.escalation import Mode, Policy, Standing, escalate
+from healthwatch.alerting.escalation import Mode, Policy, Standing, escalate, moved
 from healthwatch.alerting.escalation import rewind as rewind_standing
 from healthwatch.alerting.model import Incident, Intent, Now, Transition
 from healthwatch.alerting.policy import SILENT
@@ -36,15 +36,18 @@ class Engine:
         self, rules: Sequence[Rule], table: SeriesTable, policy: Policy = SILENT, no_data_after: int = 200
     ) -> None:
         self.history = History(table)
-        program = Program(self.history)
-        self.watches = watches(rules, program, no_data_after)
-        program.retain()
         self.book, self.standing, self.policy = Book(), Standing(), policy
-        self._by_rule = {watch.rule.name: watch for watch in self.watches}
-        self._shadows = {rule.name for rule in rules if rule.mode == "shadow"}
+        self._compile(rules, no_data_after)
         self.clock = Clock()
         self._silences: tuple[silence.Silence, ...] = ()
         self._site: Mapping[str, str] = {}
+
+    def _compile(self, rules: Sequence[Rule], no_data_after: int) -> None:
+        program = Program(self.history)
+        self.watches = watches(rules, program, no_data_after)
+        program.retain()
+        self._by_rule = {watch.rule.name: watch for watch in self.watches}
+        self._shadows = {rule.name for rule in rules if rule.mode == "shadow"}
 
     def silence(self, silences: Sequence[silence.Silence], site: Mapping[str, str]) -> None:
         """Replace the silences; `site` are the labels that every alert of this process shares (run, rank)."""
@@ -77,6 +80,31 @@ class Engine:
         problems: list[Problem] = []
         detailed = tuple(self._with_details(intent, problems) for intent in intents)
         return Outcome(now, (), tuple(incidents), detailed, tuple(problems))
+
+    def replace(
+        self, rules: Sequence[Rule], policy: Policy, no_data_after: int, receivers: Container[str], time: float
+    ) -> Outcome:
+        """Judge by other rules from the next step on. Alerts of a rule that keeps its name go on as they are.
+
+        Those of a rule that is gone end, and whoever was told of them is told. A new rule sees the samples that the
+        old ones have had kept; what nobody looked at begins now.
+        """
+        now, before, known = self.clock.standing_at(time), self.policy, self._by_rule
+        gone = [watch for name, watch in known.items() if name not in {rule.name for rule in rules}]
+        transitions = [self.book.page(each.rule.name).ledger.end(each.rule.name, now) for each in gone]
+        ended = self.book.settle([(each.subject, found) for each, found in zip(gone, transitions, strict=True)], now)
+        intents: list[Intent] = []
+        if ended:
+            intents, self.standing = escalate([*self.book.open(), *ended], self.standing, before, now)
+        for each in gone:
+            self.book.pages.pop(each.rule.name, None)
+        self.policy = policy
+        self._compile(rules, no_data_after)
+        for watch in self.watches:
+            watch.take_over(known.get(watch.rule.name))
+        self.standing = moved(self.standing, self.book.open(), before, policy, receivers)
+        flat = tuple(each for found in transitions for each in found)
+        return Outcome(now, flat, tuple(ended), tuple(self._with_details(intent, []) for intent in intents))
 
     def rewind(self, step: int) -> tuple[Transition, ...]:
         """The run goes back: `step` is the first one to come again (R12)."""

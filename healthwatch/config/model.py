@@ -123,6 +123,7 @@ class Config:
     top_k: int | None = None
     experts: int | None = None  # routed ones of a layer
     qk_clip_threshold: float | None = None  # Muon clips q and k there, so the model tracks its maximum attention logits
+    file: Path | None = None  # where it was read, None where it lies in no file
     disabled: bool = False
     dry_run: bool = False
 

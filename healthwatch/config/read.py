@@ -93,9 +93,19 @@ def _config(root: Section, ours: Section, environment: Mapping[str, str]) -> Con
         qk_clip_threshold=trainer.qk_clip_threshold(root),
         top_k=ours.get("top_k", trainer.top_k(root)),
         experts=trainer.experts(root),
+        file=_file_of(root.document),
         disabled=disabled,
         dry_run=dry_run,
     )
+
+
+def _file_of(document: Document) -> Path | None:
+    """None where what was read is not what lies there: a trainer may have put its configuration together."""
+    path = Path(document.file).absolute()
+    try:
+        return path if path.read_bytes() == document.raw else None
+    except (OSError, ValueError):
+        return None
 
 
 def _switch(environment: Mapping[str, str], name: str) -> bool:

@@ -229,3 +229,78 @@ def test_lowest_is_worst_where_the_rule_looks_below(engine):
     frame.close()
     (incident,) = machine.step(frame).incidents
     assert (incident.count, [sample.value for sample in incident.firing]) == (4, [1.0, 3.0])
+
+
+def two_rules(engine, first, second, **settings):
+    """An engine with the first rules, and the rules of the second text."""
+    machine, table = engine(first, **settings)
+    other, _ = engine(second)
+    return machine, table, [watch.rule for watch in other.watches]
+
+
+def renewed(machine, rules, policy=NOTIFY, receivers=("oncall",), time=0.0):
+    return machine.replace(rules, policy, 200, receivers, time)
+
+
+def test_other_rules_keep_what_those_of_the_same_name_know(engine):
+    rule = HIGH + "        for_records: 3\n"
+    extra = "\n      - alert: Low\n        expr: loss < 2\n        labels: {severity: critical}\n"
+    machine, table, rules = two_rules(engine, rule, extra + rule)
+    before = feed(machine, table, [9, 9])
+    assert renewed(machine, rules).transitions == ()
+    after = feed(machine, table, [9, 9, 1], start=3)
+    assert changes(before + after) == [(1, "breach"), (3, "fired"), (5, "fired"), (5, "resolved")]
+    (incident,) = [each for each in after[0][1].incidents if each.rule == "High"]
+    assert (incident.since.step, incident.opened.step) == (1, 3)
+
+
+def test_a_rule_that_is_gone_ends_its_alerts_and_is_told(engine):
+    other = HIGH.replace("High", "Other").replace("> 5", "> 50")
+    machine, table, rules = two_rules(engine, HIGH, other)
+    opened = feed(machine, table, [9])
+    outcome = renewed(machine, rules)
+    assert [(each.rule, each.reason) for each in outcome.transitions] == [("High", "expired")]
+    assert [(each.reason, each.incidents[0].ending) for each in outcome.intents if each.action == "notify"] == [
+        ("resolved", "expired")
+    ]
+    later = feed(machine, table, [99, 1], start=2)
+    assert notices(opened + later) == [(1, "opened", ["High"]), (2, "opened", ["Other"]), (3, "resolved", ["Other"])]
+
+
+def test_what_was_told_is_not_told_again_under_another_grouping_or_ladder(engine):
+    """The log's line of the ladder, too, wherever it stands now."""
+    machine, table, rules = two_rules(engine, HIGH, HIGH)
+    feed(machine, table, [9, 9])
+    policy = Policy(
+        ladder=lambda incident: (
+            LadderStep("profile", {"steps": 3}, after=Duration(steps=90)),
+            LadderStep("log", "error"),
+            LadderStep("notify", "oncall"),
+        ),
+        group=lambda incident: (("rule", incident.rule),),
+        group_interval=lambda receiver: Duration(steps=50),
+    )
+    renewed(machine, rules, policy)
+    outcomes = feed(machine, table, [9, 9, 1], start=3)
+    assert [(step, each.action, each.reason) for step, outcome in outcomes for each in outcome.intents] == [
+        (5, "log", "resolved"),
+        (5, "notify", "resolved"),
+    ]
+
+
+def test_a_receiver_that_is_gone_is_forgotten(engine):
+    machine, table, rules = two_rules(engine, HIGH, HIGH)
+    feed(machine, table, [9])
+    nobody = Policy(lambda _: (LadderStep("log", "error"),), NOTIFY.group, lambda _: Duration(steps=50))
+    renewed(machine, rules, nobody, receivers=())
+    assert notices(feed(machine, table, [9, 1], start=2)) == []
+    assert machine.standing.told == {}
+
+
+def test_windows_that_other_rules_kept_are_seen_by_a_new_one(engine):
+    jump = "\n      - alert: Jump\n        expr: spike_ratio(loss[20], 3) > 4\n        labels: {severity: critical}\n"
+    machine, table, rules = two_rules(engine, jump, jump + jump.replace("Jump", "Again").replace("> 4", "> 3"))
+    feed(machine, table, [1.0] * 10)
+    renewed(machine, rules)
+    ((_, outcome),) = feed(machine, table, [6.0], start=11)
+    assert {each.rule for each in outcome.transitions} == {"Jump", "Again"}
