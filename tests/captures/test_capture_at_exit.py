@@ -1,10 +1,11 @@
-"""A training that ends inside a window, by an exception: what was recorded is kept."""
+"""A training that ends inside a window, by an exception nobody catches: what was recorded is kept and explained."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,42 +13,50 @@ import pytest
 pytest.importorskip("mindspore", reason="needs the mindspore extra")
 pytestmark = [pytest.mark.mindspore, pytest.mark.long]
 
+CONFIG = """
+profiler: {enable_profiling: true, start_step: 2, end_step: 6, output_path: PROFILE}
+healthwatch: {run: breaks, output: OUTPUT, rules: [rules.yaml]}
+"""
+RULES = "groups: [{name: test, rules: [{alert: Never, expr: loss < 0}]}]"
 PROGRAM = """
-import atexit, sys
-from pathlib import Path
-import numpy as np
-import mindspore
+import sys
+import mindspore, numpy as np
 from mindspore import Tensor, nn
-from healthwatch.actions.profile import Captures
-from healthwatch.alerting.model import Incident, Now, Sample
-from healthwatch.config import CaptureSettings, ProfilerSection
-from healthwatch.integrations.mindspore import MindSporeProfiler
+import healthwatch
 
 mindspore.runtime.launch_blocking()
 net, x = nn.Dense(16, 16), Tensor(np.ones((4, 16), np.float32))
-profiler = MindSporeProfiler()
-profiler.prepare()
-captures = Captures(
-    profiler, CaptureSettings(min_free_disk=0), Path(sys.argv[1]), {}, ProfilerSection(with_stack=False), print
-)
-atexit.register(captures.close, 120.0)
-at = Now(1, 0.0)
-captures.request(Incident("Spike@1", "Spike", "critical", at, at, 1, (Sample((), 1.0),), 1, 1), 5, at)
+optimizer = nn.SGD(net.trainable_params(), 1e-3)
+forward_backward = mindspore.value_and_grad(lambda x: (net(x) ** 2).mean(), None, net.trainable_params())
+hw = healthwatch.load(sys.argv[1]).attach(net, optimizer)
 for step in range(1, 10):
     if step == 4:
         raise FloatingPointError("the training breaks down")
-    net(x).asnumpy()
-    captures.step_end(step)
+    loss, grads = forward_backward(x)
+    optimizer(grads)
+    hw.step(loss)
 """
+LIMIT = 300  # seconds
 
 
 def test_an_exception_inside_a_window_keeps_what_was_recorded(tmp_path: Path) -> None:
+    config = tmp_path / "train.yaml"
+    config.write_text(CONFIG.replace("PROFILE", str(tmp_path / "profile")).replace("OUTPUT", str(tmp_path / "out")))
+    (tmp_path / "rules.yaml").write_text(RULES)
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", PROGRAM, str(config)], capture_output=True, text=True, timeout=LIMIT, check=False
     )
     assert done.returncode == 1
     assert "FloatingPointError: the training breaks down" in done.stderr
-    manifest = json.loads((tmp_path / "Spike-1" / "manifest.json").read_text())
-    assert manifest["state"] == "finished", (manifest["problem"], done.stdout)
+    folder = tmp_path / "out" / "captures" / "rank_0" / "window-2-6"
+    deadline = time.monotonic() + LIMIT
+    while not (folder / "summary.md").exists():
+        assert time.monotonic() < deadline, (folder / "manifest.json").read_text() + done.stderr
+        time.sleep(0.2)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["state"] == "finished", manifest["problem"]
     assert manifest["steps"] == {"first": 2, "last": 3, "recorded": 2}
-    assert json.loads((tmp_path / "Spike-1" / manifest["trace"]).read_text())
+    assert min(manifest["check"]["operators"]) >= 6
+    trace = Path(manifest["trace"])
+    assert trace.is_relative_to(tmp_path / "profile" / "rank_0")
+    assert json.loads(trace.read_text())
