@@ -70,7 +70,7 @@ def _of_window(window: Window, width: int) -> tuple[Labels, Baseline | None]:
         last = int(rows[-1]) if len(rows) else -1
     if last < 0:
         return window.labels, None
-    values = window.filled(np.nan)
+    values = window.values if window.present is None else np.where(window.present, window.values, np.nan)
     before = values[:last]
     tick = int(window.ticks[last])
     return window.labels, Baseline(values[last], before, np.isfinite(before), window.ticks[:last], tick, width)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from healthwatch.promql import ast, relabel, training
+from healthwatch.promql.baselines import baseline_source
 from healthwatch.promql.check import type_of
 from healthwatch.promql.functions import ELEMENTWISE
 from healthwatch.promql.node import VectorNode, WindowNode
+from healthwatch.promql.oldest import quick_growth
 from healthwatch.promql.over_time import KEEPS_NAME, OVER_TIME, OverTime
 from healthwatch.promql.vector import (
     FINITE,
@@ -117,12 +119,6 @@ def _known(window: Window, kept: Mask) -> Mask:
 
 
 def _training(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
-    return training_node(planner, node, place)
-
-
-def training_node(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
-    from healthwatch.promql.baselines import baseline_source
-
     function = training.TRAINING[node.function]
     source, inputs = baseline_source(planner, node.args[0], place)
     numbers = _numbers(planner, node.args[1:], place)
@@ -136,7 +132,8 @@ def training_node(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
         values, kept = training.evaluate(function, baseline, minimum)
         return Vector(labels.nameless(), values, kept, kept)
 
-    return VectorNode(node.function, apply, (*inputs, *numbers), _timeless((*inputs, *numbers)))
+    plain = VectorNode(node.function, apply, (*inputs, *numbers), _timeless((*inputs, *numbers)))
+    return quick_growth(planner, node, plain) if node.function == "growth" and planner.shortcuts else plain
 
 
 @_builder("nonfinite")

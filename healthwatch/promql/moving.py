@@ -159,7 +159,7 @@ class Moving:
     def _count(self, span: Span, rows: range, sign: int) -> None:
         """Keep count of the values that are not finite."""
         for row in rows:
-            if span.part.ring.state(row) != FINITE:
+            if span.part.ring.state(row) > FINITE:
                 gaps = ~np.isfinite(span.row(row))
                 if self._gaps is None:
                     self._gaps = np.zeros(len(gaps), np.int16)

@@ -56,7 +56,7 @@ class Ordered:
     def _row(self, span: Span, row: int) -> NDArray[np.floating[Any]]:
         """The row with 0 for what is not finite: a NaN would never be found again."""
         values = span.row(row)
-        if span.part.ring.state(row) != FINITE:
+        if span.part.ring.state(row) > FINITE:
             values = np.where(np.isfinite(values), values, 0.0)
         return values.astype(self._type, copy=False)
 

@@ -15,7 +15,7 @@ from healthwatch.promql.quantiles import quantile_rows
 from healthwatch.promql.sums import mean_rows, sum_rows, variance_rows
 from healthwatch.promql.vector import EvaluationError
 from healthwatch.promql.window import Window
-from healthwatch.stream.ring import Floats, Mask
+from healthwatch.stream.ring import POSITIVE, Floats, Mask
 
 Result: TypeAlias = tuple[Floats, Mask]
 OverTime: TypeAlias = Callable[..., Result]
@@ -32,7 +32,7 @@ def over_time(function: OverTime) -> OverTime:
 
 @over_time
 def sum_over_time(window: Window) -> Result:
-    return sum_rows(window.filled(0.0)), window.any()
+    return sum_rows(window.filled(0.0), positive=window.state == POSITIVE), window.any()
 
 
 @over_time
@@ -42,27 +42,38 @@ def count_over_time(window: Window) -> Result:
 
 @over_time
 def avg_over_time(window: Window) -> Result:
-    packed = window.packed()
-    return mean_rows(packed.values, packed.counts.astype(np.float64)), window.any()
+    rows = window.blocks if window.present is None else (window.packed().values,)
+    counts = window.counts().astype(np.float64)
+    return mean_rows(rows, counts, positive=window.state == POSITIVE), window.any()
 
 
 @over_time
 def max_over_time(window: Window) -> Result:
-    return np.fmax.reduce(window.filled(np.nan), axis=0), window.any()
+    return _extreme(window, np.fmax), window.any()
 
 
 @over_time
 def min_over_time(window: Window) -> Result:
-    return np.fmin.reduce(window.filled(np.nan), axis=0), window.any()
+    return _extreme(window, np.fmin), window.any()
+
+
+def _extreme(window: Window, choose: np.ufunc) -> Floats:
+    """The largest or smallest value; NaN only if there is no other."""
+    found = [choose.reduce(block, axis=0) for block in window.filled(np.nan)]
+    return np.asarray(found[0] if len(found) == 1 else choose(*found))
 
 
 @over_time
 def last_over_time(window: Window) -> Result:
+    if window.present is None:
+        return window.blocks[-1][-1], window.any()
     return window.packed().nth_last(0)[0], window.any()
 
 
 @over_time
 def first_over_time(window: Window) -> Result:
+    if window.present is None:
+        return window.blocks[0][0], window.any()
     return window.packed().values[0], window.any()
 
 
@@ -110,12 +121,12 @@ def ts_of_last_over_time(window: Window) -> Result:
 
 @over_time
 def ts_of_max_over_time(window: Window) -> Result:
-    return _time_of(window, np.fmax.reduce(window.filled(np.nan), axis=0)), window.any()
+    return _time_of(window, _extreme(window, np.fmax)), window.any()
 
 
 @over_time
 def ts_of_min_over_time(window: Window) -> Result:
-    return _time_of(window, np.fmin.reduce(window.filled(np.nan), axis=0)), window.any()
+    return _time_of(window, _extreme(window, np.fmin)), window.any()
 
 
 def _time_of(window: Window, extreme: Floats) -> Floats:
@@ -169,17 +180,14 @@ def idelta(window: Window) -> Result:
 @over_time
 def deriv(window: Window) -> Result:
     """Slope a second of the least-squares line."""
-    packed = window.packed()
-    slope, _ = rates.regression(packed, packed.seconds[0])
-    return slope, packed.counts >= 2
+    return rates.regression(window).slope, window.counts() >= 2
 
 
 @over_time
 def predict_linear(window: Window, ahead: float, now: float) -> Result:
     """What the least-squares line says `ahead` seconds after `now`, the time of the evaluation."""
-    packed = window.packed()
-    slope, intercept = rates.regression(packed, np.full(len(packed.counts), now))
-    return slope * ahead + intercept, packed.counts >= 2
+    line = rates.regression(window)
+    return line.slope * (ahead + now - line.centre) + line.level, window.counts() >= 2
 
 
 @over_time

@@ -72,7 +72,7 @@ class Planner:
         self.shortcuts = shortcuts
         self.subquery_step = subquery_step
         self.clock = clock
-        self.demands: list[Demand] = []
+        self.demands: dict[Demand, None] = {}  # an ordered set
         self.nodes: dict[Hashable, AnyNode] = {}
         self._selections: dict[Hashable, Selection] = {}
         self._moving: dict[Hashable, Moving] = {}
@@ -165,7 +165,7 @@ class Planner:
     def demand(self, selector: ast.VectorSelector, place: Place, window: int, rows: int) -> None:
         """Have the rows kept that a selector needs where it stands."""
         reach = place.reach.shifted(selector.offset, selector.at)
-        self.demands.append(Demand(self.selection(selector), reach, window, rows))
+        self.demands[Demand(self.selection(selector), reach, window, rows)] = None
 
     def _selector(self, node: ast.VectorSelector, place: Place) -> VectorNode:
         selection, when = self.selection(node), time_of(node)
@@ -210,7 +210,7 @@ class Planner:
         source = self.window(inner, place)
 
         def finite(moment: Moment) -> Window:
-            return source.at(moment).filtered(np.isfinite)
+            return source.at(moment).finite()
 
         return WindowNode("finite", finite, (source,), timeless=source.timeless)
 

@@ -48,6 +48,7 @@ class Program:
         self.queries: list[Query] = []
         self._planner = Planner(history, subquery_step, lambda: self.stalled_seconds, shortcuts=shortcuts)
         self._epoch = 0
+        self._keeps: dict[str, Keep | None] = {}
         self._seen: tuple[object, ...] = ()
 
     def add(self, expression: Expression, lookback: int | None = None) -> Query:
@@ -63,6 +64,7 @@ class Program:
             self._planner.selections_of(tree),
         )
         self.queries.append(query)
+        self._keeps.clear()
         return query
 
     def retain(self) -> None:
@@ -70,8 +72,10 @@ class Program:
         self.history.retain(self._keep)
 
     def _keep(self, metric: str) -> Keep | None:
-        demands = [each for each in self._planner.demands if each.selection.matches(metric)]
-        return partial(_oldest, demands) if demands else None
+        if metric not in self._keeps:
+            demands = [each for each in self._planner.demands if each.selection.matches(metric)]
+            self._keeps[metric] = partial(_oldest, demands) if demands else None
+        return self._keeps[metric]
 
     def moment(self, tick: int, start: int, end: int, step: int) -> Moment:
         """A moment whose epoch says whether what is known still holds."""

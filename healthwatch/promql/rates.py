@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from healthwatch.promql.sums import sum_rows
+from healthwatch.promql.sums import add_rows
 from healthwatch.promql.window import Packed, Window
 from healthwatch.stream.ring import Floats, Mask
 from healthwatch.stream.ticks import TICKS_PER_STEP
@@ -50,28 +52,56 @@ def instant(window: Window, *, per_second: bool) -> tuple[Floats, Mask]:
     return change, packed.counts >= 2
 
 
-def regression(packed: Packed, origin: Floats) -> tuple[Floats, Floats]:
-    """Slope and value at `origin` (seconds, one a series) of the least-squares line.
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """The least-squares line of each series: `level` is its value at the time `centre`."""
 
-    A constant series has slope 0 exactly; one with an infinite constant has no line (NaN).
+    slope: Floats
+    centre: Floats
+    level: Floats
+
+
+def regression(window: Window) -> Line:
+    """A constant series has slope 0 exactly; values that are not finite have no line (NaN).
+
+    Values are taken relative to the first and times to their mean, so that no digits cancel.
     """
-    there = packed.present
-    count = packed.counts.astype(np.float64)
-    x = np.where(there, packed.seconds - origin, 0.0)
-    y = packed.values
-    sum_x, sum_y, sum_xy, sum_xx = (sum_rows(rows) for rows in (x, y, x * y, x * x))
-    covariance = sum_xy - sum_x * sum_y / count
-    variance = sum_xx - sum_x * sum_x / count
-    slope = covariance / variance
-    intercept = sum_y / count - slope * sum_x / count
-    first = y[0]
-    constant = np.where(there, y == first, True).all(axis=0)
-    infinite = np.isinf(first)
-    level = np.where(infinite, np.nan, first)
-    return (
-        np.where(constant, np.where(infinite, np.nan, 0.0), slope),
-        np.where(constant, level, intercept),
-    )
+    if window.present is None:
+        return _common_line(window)
+    packed = window.packed()
+    there, count = packed.present, np.maximum(packed.counts, 1)
+    first = packed.values[0]
+    begun = packed.seconds[0]
+    mean = add_rows(np.where(there, packed.seconds - begun, 0.0)) / count
+    x = np.where(there, packed.seconds - begun - mean, 0.0)
+    y = np.where(there, packed.values - first, 0.0)
+    slope = add_rows(x * y) / add_rows(x * x)
+    return _line(slope, begun + mean, first, add_rows(y) / count)
+
+
+def _common_line(window: Window) -> Line:
+    """Where all series have their samples at the same times."""
+    seconds = window.seconds()
+    x = seconds - seconds[0]
+    mean = x.mean()
+    x -= mean
+    weights = x / (x @ x)
+    first = window.blocks[0][0]
+    slope, total = np.zeros(len(first)), np.zeros(len(first))
+    row = 0
+    for block in window.blocks:
+        for values in block:
+            change = values - first
+            total += change
+            change *= weights[row]
+            slope += change
+            row += 1
+    return _line(slope, np.full(len(first), seconds[0] + mean), first, total / len(seconds))
+
+
+def _line(slope: Floats, centre: Floats, first: Floats, above: Floats) -> Line:
+    lost = ~np.isfinite(slope) | ~np.isfinite(above) | ~np.isfinite(first)
+    return Line(np.where(lost, np.nan, slope), centre, np.where(lost, np.nan, first + above))
 
 
 def holt(packed: Packed, level_factor: float, trend_factor: float) -> Floats:

@@ -98,11 +98,25 @@ def pattern_of(node: ast.Binary) -> Pattern | None:
         return None
     if node.bool_modifier or left.function not in SCREENS or not _LEAST <= right.value <= _MOST:
         return None
-    function, window = training.TRAINING[left.function], _unwrapped(left.args[0])
-    minimum = _unwrapped(left.args[1]) if len(left.args) > 1 else ast.Number(function.min_samples, left.span)
-    if not isinstance(window, ast.MatrixSelector) or window.selector.at or not isinstance(minimum, ast.Number):
+    function = training.TRAINING[left.function]
+    window, minimum = range_of(left), min_samples_of(left, function)
+    if window is None or minimum is None:
         return None
-    return Pattern(window, function, minimum.value, operator, right.value)
+    return Pattern(window, function, minimum, operator, right.value)
+
+
+def range_of(call: ast.Call) -> ast.MatrixSelector | None:
+    """The range of a function of our own, if it is one that moves with the evaluation."""
+    window = _unwrapped(call.args[0])
+    return window if isinstance(window, ast.MatrixSelector) and window.selector.at is None else None
+
+
+def min_samples_of(call: ast.Call, function: training.TrainingFunction) -> float | None:
+    """The last argument or its default; None where it varies."""
+    if len(call.args) == 1:
+        return function.min_samples
+    minimum = _unwrapped(call.args[1])
+    return minimum.value if isinstance(minimum, ast.Number) else None
 
 
 def _unwrapped(node: ast.Expr) -> ast.Expr:

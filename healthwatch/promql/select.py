@@ -12,10 +12,10 @@ from healthwatch.promql.regex import compile_regex
 from healthwatch.promql.vector import FINITE, NO_NAN, Labels, Vector, everything, get, with_name
 from healthwatch.promql.window import Window
 from healthwatch.stream import ABSENT, History, ring
-from healthwatch.stream.ring import DENSE, Floats, Mask, Ring, is_absent, is_sample
+from healthwatch.stream.ring import DENSE, Floats, Ring, is_absent, is_sample
 from healthwatch.stream.series import METRIC_NAME, Columns, LabelSet
 
-GRADES = {ring.FINITE: FINITE, ring.CLEAN: NO_NAN}
+GRADES = {ring.POSITIVE: FINITE, ring.FINITE: FINITE, ring.CLEAN: NO_NAN}
 
 Test = Callable[[str], bool]
 
@@ -249,11 +249,12 @@ def window_of(selection: Selection, after: int, upto: int) -> Window:
 
 
 def _one_window(labels: Labels, part: Part, start: int, end: int, span: tuple[int, int]) -> Window:
-    values = part.ring.rows(start, end)[:, part.place]
-    present: Mask | None = None
-    if part.ring.worst_state(start, end) > DENSE:
-        present = is_sample(np.ascontiguousarray(values))
-    return Window(labels, np.array(part.ring.ticks(start, end), dtype=np.int64), values, present, *span)
+    blocks = tuple(block[:, part.place] for block in part.ring.blocks(start, end))
+    state, present = part.ring.worst_state(start, end), None
+    if state > DENSE:
+        present = np.concatenate([is_sample(np.ascontiguousarray(block)) for block in blocks])
+    ticks = np.array(part.ring.ticks(start, end), dtype=np.int64)
+    return Window(labels, ticks, blocks, present, *span, state=state)
 
 
 def _joined_windows(labels: Labels, parts: tuple[Part, ...], after: int, upto: int) -> Window:
@@ -263,4 +264,4 @@ def _joined_windows(labels: Labels, parts: tuple[Part, ...], after: int, upto: i
     for part, span in zip(parts, spans, strict=True):
         where = np.searchsorted(ticks, part.ring.ticks(*span))
         values[where, part.target] = part.ring.rows(*span)[:, part.place]
-    return Window(labels, np.array(ticks, dtype=np.int64), values, is_sample(values), after, upto)
+    return Window(labels, np.array(ticks, dtype=np.int64), (values,), is_sample(values), after, upto)

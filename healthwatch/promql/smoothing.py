@@ -89,4 +89,4 @@ class Smoothing:
 
 def _finite(span: Span, row: int) -> Floats:
     values = span.row(row)
-    return values if span.part.ring.state(row) == FINITE else np.where(np.isfinite(values), values, 0.0)
+    return values if span.part.ring.state(row) <= FINITE else np.where(np.isfinite(values), values, 0.0)

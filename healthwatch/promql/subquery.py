@@ -58,12 +58,12 @@ def stacked(ticks: Sequence[int], vectors: Sequence[Vector], start: int, end: in
     if any(vector.labels is not labels for vector in vectors):
         labels, vectors = _aligned(vectors)
     if not vectors:
-        return Window(labels, np.empty(0, np.int64), np.empty((0, 0)), None, start, end)
+        return Window(labels, np.empty(0, np.int64), (np.empty((0, 0)),), None, start, end)
     values = np.array([vector.values for vector in vectors])
     whole = all(vector.complete() for vector in vectors)
     present: Mask | None = None if whole else np.array([vector.kept for vector in vectors])
     known = None if whole else np.logical_or.reduce([vector.known for vector in vectors])
-    return Window(labels, np.array(ticks, dtype=np.int64), values, present, start, end, known)
+    return Window(labels, np.array(ticks, dtype=np.int64), (values,), present, start, end, known)
 
 
 def _aligned(vectors: Sequence[Vector]) -> tuple[Labels, list[Vector]]:

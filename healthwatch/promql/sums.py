@@ -5,6 +5,8 @@ Where no digits can cancel a plain sum agrees to about 1e-12 and is many times f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from healthwatch.promql.vector import Indices
@@ -48,9 +50,24 @@ def _finished(total: Floats, rest: Floats) -> Floats:
     return np.where(np.isinf(total), total, total + rest)
 
 
-def sum_rows(rows: Floats) -> Floats:
-    """The sum of each column; NaN and infinities as in Prometheus."""
-    total = add_rows(rows)
+def add_blocks(blocks: Sequence[Floats]) -> Floats:
+    """`add_rows` of blocks of rows that belong one below the other."""
+    if len(blocks) == 1:
+        return add_rows(blocks[0])
+    if sum(block.size for block in blocks) <= _SMALL:
+        return add_rows(np.concatenate(blocks))
+    total = add_rows(blocks[0])
+    for row in blocks[1]:
+        total += row
+    return total
+
+
+def sum_rows(blocks: Sequence[Floats], *, positive: bool = False) -> Floats:
+    """The sum of each column; NaN and infinities as in Prometheus. `positive`: no value is negative or not finite."""
+    total = add_blocks(blocks)
+    if positive and np.isfinite(total).all():
+        return total
+    rows = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
     doubtful = _doubtful(total, add_rows(np.abs(rows)))
     if doubtful.any():
         which = np.flatnonzero(doubtful)
@@ -82,12 +99,13 @@ def _sum_in_order(values: Floats) -> float:
     return float(_finished(*compensated(values[:, None]))[0])
 
 
-def mean_rows(rows: Floats, counts: Floats) -> Floats:
+def mean_rows(blocks: Sequence[Floats], counts: Floats, *, positive: bool = False) -> Floats:
     """The mean of each column, whose samples stand at its top (0 below); finite wherever its samples are."""
-    total = sum_rows(rows)
+    total = sum_rows(blocks, positive=positive)
     mean = total / counts
     overflown = np.isinf(total)
     if overflown.any():
+        rows = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         overflown[overflown] = np.isfinite(rows[:, overflown]).all(axis=0)
         mean[overflown] = _incremental_mean(rows[:, overflown], counts[overflown])
     return mean

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from healthwatch.promql.vector import Labels, everything
-from healthwatch.stream.ring import Floats, Mask
+from healthwatch.promql.vector import Labels, everything, nothing
+from healthwatch.stream.ring import FINITE, SPARSE, Floats, Mask
 from healthwatch.stream.ticks import TICKS_PER_STEP
 
 Counts = NDArray[np.intp]
@@ -39,46 +38,56 @@ class Packed:
         row = np.maximum(self.counts - 1 - back, 0)[None]
         return np.take_along_axis(self.values, row, 0)[0], np.take_along_axis(self.seconds, row, 0)[0]
 
-    def columns(self, which: Mask | Counts) -> Packed:
-        return Packed(self.values[:, which], self.seconds[:, which], self.counts[which])
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """Samples in (start, end]. `present` is None where every value is a sample; NaN is one too.
+    """Samples in (start, end]. `blocks` are the rows in one piece or two, views of the history where they can be.
 
+    `present` is None where every value is a sample; NaN is one too. `state` is the worst of the rows as in `Ring`.
     `known`, where it is set, marks series with data although they have no sample: those of a subquery that were clear.
     """
 
     labels: Labels
     ticks: NDArray[np.int64]
-    values: Floats
+    blocks: tuple[Floats, ...]
     present: Mask | None
     start: int
     end: int
     known: Mask | None = None
+    state: int = SPARSE
+    _whole: list[Floats] = field(default_factory=list, repr=False)
     _packed: list[Packed] = field(default_factory=list, repr=False)
+
+    @property
+    def values(self) -> Floats:
+        """All rows in one piece, put together once."""
+        if not self._whole:
+            self._whole.append(self.blocks[0] if len(self.blocks) == 1 else np.concatenate(self.blocks))
+        return self._whole[0]
 
     def any(self) -> Mask:
         """Which series have a sample."""
         if self.present is not None:
             return np.asarray(self.present.any(axis=0))
-        return everything(len(self.labels)) if len(self.ticks) else np.zeros(len(self.labels), bool)
+        return everything(len(self.labels)) if len(self.ticks) else nothing(len(self.labels))
 
     def counts(self) -> Counts:
         if self.present is not None:
             return np.asarray(self.present.sum(axis=0))
         return np.full(len(self.labels), len(self.ticks))
 
-    def filled(self, value: float) -> Floats:
-        """The values with `value` where there is no sample."""
-        return self.values if self.present is None else np.where(self.present, self.values, value)
+    def filled(self, value: float) -> tuple[Floats, ...]:
+        """The blocks with `value` where there is no sample."""
+        return self.blocks if self.present is None else (np.where(self.present, self.values, value),)
 
-    def filtered(self, test: Callable[[Floats], Mask]) -> Window:
-        """The same range with only the samples that pass."""
-        passed = test(self.values)
-        present = passed if self.present is None else passed & self.present
-        return replace(self, present=None if present.all() else present, _packed=[])
+    def finite(self) -> Window:
+        """The same range with only the samples that are finite."""
+        if self.state <= FINITE:
+            return self
+        finite = np.isfinite(self.values)
+        present = finite if self.present is None else finite & self.present
+        state = FINITE if present.all() else SPARSE
+        return replace(self, present=None if state == FINITE else present, state=state, _packed=[])
 
     def seconds(self) -> Floats:
         return self.ticks / TICKS_PER_STEP

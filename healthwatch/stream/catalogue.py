@@ -44,4 +44,5 @@ def catalogue() -> Mapping[str, Metric]:
 
 
 def _metric(name: str, entry: Mapping[str, Any]) -> Metric:
-    return Metric(name=name, **{key: tuple(each) if isinstance(each, list) else each for key, each in entry.items()})
+    fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in entry.items()}
+    return Metric(name=name, **fields)

@@ -19,8 +19,10 @@ STALE_BITS: Final = 0x7FF8_0000_057A_1E02
 ABSENT: Final[float] = float(np.array(ABSENT_BITS, dtype=np.int64).view(np.float64))
 STALE: Final[float] = float(np.array(STALE_BITS, dtype=np.int64).view(np.float64))
 
-UNKNOWN, FINITE, CLEAN, DENSE, SPARSE = range(5)
-"""What is known of a row: nothing yet, all values finite, no NaN in it, a sample of every series, or gaps."""
+UNKNOWN, POSITIVE, FINITE, CLEAN, DENSE, SPARSE = range(6)
+"""What is known of a row: nothing yet, all values finite and none negative, all finite, no NaN in it, a sample of
+every series, or gaps. Each but the first includes the one before.
+"""
 
 _GROWTH = 1.125
 
@@ -78,13 +80,18 @@ class Ring:
         """A view; it is overwritten when the row falls out of the ring."""
         return self._data[row % len(self._data), : self.width]
 
-    def rows(self, start: int, end: int) -> Floats:
-        """Rows [start, end): a view where they stand together in memory, else a copy."""
+    def blocks(self, start: int, end: int) -> tuple[Floats, ...]:
+        """Rows [start, end) as one or two views, as they stand in memory."""
         capacity = len(self._data)
         low, high = start % capacity, start % capacity + end - start
         if high <= capacity:
-            return self._data[low:high, : self.width]
-        return np.concatenate((self._data[low:, : self.width], self._data[: high - capacity, : self.width]))
+            return (self._data[low:high, : self.width],)
+        return self._data[low:, : self.width], self._data[: high - capacity, : self.width]
+
+    def rows(self, start: int, end: int) -> Floats:
+        """Rows [start, end): a view where they stand together in memory, else a copy."""
+        blocks = self.blocks(start, end)
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def columns(self, start: int, end: int, columns: Columns) -> Floats:
         """The values of some columns in rows [start, end), one column of the ring a row of the result."""
@@ -96,11 +103,11 @@ class Ring:
         return found or self._inspect(row)
 
     def worst_state(self, start: int, end: int) -> int:
-        """The worst state of rows [start, end); FINITE for none."""
+        """The worst state of rows [start, end); POSITIVE for none."""
         states = self._states[start - self._base : end - self._base]
         if 0 in states:
             return max(self.state(row) for row in range(start, end))
-        return max(states, default=FINITE)
+        return max(states, default=POSITIVE)
 
     def put(self, tick: int, place: slice | Columns, values: NDArray[Any], keep_from: int) -> None:
         """Write values at a tick. A full ring drops its rows up to `keep_from` before it grows."""
@@ -143,7 +150,7 @@ class Ring:
     def _inspect(self, row: int) -> int:
         values = self.row(row)
         if np.isfinite(values).all():
-            found = FINITE
+            found = FINITE if values.min(initial=0.0) < 0 else POSITIVE
         elif not np.isnan(values).any():
             found = CLEAN
         else:

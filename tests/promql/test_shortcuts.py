@@ -22,6 +22,8 @@ RULES = [
     "robust_zscore(x[{w}], {n}) >= {k}",
     "ema_ratio(x[{w}]) > {k}",
     "ema_ratio(x[{w}], {n}) > {k}",
+    "growth(x[{w}])",
+    "growth(x[{w}], {n}) >= {k}",
     "count(spike_ratio(x[{w}]) > {k}) > 1",
     'robust_zscore(x{{e=~"1|3|4"}}[{w}], {n}) > {k}',
     "max_over_time((ema_ratio(x[{w}]) > {k})[5:1])",

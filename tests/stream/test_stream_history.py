@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from healthwatch.stream import ABSENT, STALE, History, SeriesTable
-from healthwatch.stream.ring import DENSE, FINITE, SPARSE, is_absent, is_sample, is_stale
+from healthwatch.stream.ring import DENSE, FINITE, POSITIVE, SPARSE, is_absent, is_sample, is_stale
 
 WRITES = st.lists(
     st.tuples(st.integers(0, 40), st.sampled_from([(0,), (1,), (0, 1), (2, 0), (0, 1, 2)]), st.floats(0, 9)),
@@ -76,18 +76,19 @@ def test_states_tell_whether_a_row_needs_a_mask() -> None:
     history.append(1, both, np.array([1.0, 2.0]))
     history.append(2, both, np.array([1.0, np.nan]))
     history.append(3, table.register("m", [{"c": "0"}]), np.array([1.0]))
+    history.append(4, both, np.array([1.0, -2.0]))
     ring = history.ring("m")
-    assert [ring.state(row) for row in range(3)] == [FINITE, DENSE, SPARSE]
+    assert [ring.state(row) for row in (0, 1, 2, 3)] == [POSITIVE, DENSE, SPARSE, FINITE]
     assert ring.worst_state(0, 2) == DENSE
     history.append(3, table.register("m", [{"c": "1"}]), np.array([1.0]))
-    assert ring.worst_state(2, 3) == FINITE
+    assert ring.worst_state(2, 3) == POSITIVE
 
 
 def test_new_series_have_no_sample_in_old_rows() -> None:
     table = SeriesTable()
     history = History(table)
     history.append(1, table.register("m", [{"c": "0"}]), np.array([1.0]))
-    assert history.ring("m").state(0) == FINITE
+    assert history.ring("m").state(0) == POSITIVE
     history.append(2, table.register("m", [{"c": "1"}]), np.array([2.0]))
     ring = history.ring("m")
     assert is_sample(ring.rows(0, 2)).tolist() == [[True, False], [False, True]]
