@@ -2,8 +2,8 @@
 
     python -m examples.pytorch_style.train
 
-With PyTorch `model`, `optimizer` and `loss` are its own; here some lines of numpy stand in for them, so that the example
-runs anywhere. At step 250 the learning rate is set far too high.
+With PyTorch `model`, `optimizer` and `loss` are its own; here some lines of numpy stand in for them, so that the
+example runs anywhere. At step 250 the learning rate is set far too high.
 """
 
 from __future__ import annotations

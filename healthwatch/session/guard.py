@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from healthwatch.session.meter import Meter
+
 LOGGER = logging.getLogger("healthwatch")
 
 PASSED_ON = (KeyboardInterrupt, SystemExit, GeneratorExit)
@@ -14,20 +16,28 @@ SILENT_ABOUT = frozenset({"notify"})  # an error of these may quote a URL, and a
 
 
 class Guard:
-    """Tells the first failure of each part, counts them all, raises none. `failures` counts by part."""
+    """Tells the first failure of each part, counts them all, raises none; and knows what each part costs.
+
+    `failures` counts by part.
+    """
 
     def __init__(self) -> None:
         self.failures: Counter[str] = Counter()
+        self.meter = Meter()
 
     @contextmanager
     def __call__(self, part: str) -> Iterator[None]:
         """Run a block of `part`; the block ends where it fails, the loop goes on behind it."""
+        measured = self.meter.enter(part)
         try:
             yield
         except PASSED_ON:
             raise
         except BaseException as error:  # a panic of the Rust parser is no Exception
             self.tell(part, f"{part} failed ({_about(part, error)}); training goes on")
+        finally:
+            if measured:
+                self.meter.leave()
 
     def tell(self, part: str, message: str, level: int = logging.ERROR) -> None:
         """Log a message of `part` if it is the first one, and count it."""

@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from healthwatch.alerting.ports import Profiler
 from healthwatch.config import Config
 from healthwatch.monitors.log_records import LogRecords
+from healthwatch.monitors.pace import Pace
 from healthwatch.rulefile import Rule
 from healthwatch.session.guard import Guard
+from healthwatch.session.meter import PARTS, Budget
 from healthwatch.session.pipeline import Pipeline, open_pipeline, open_recording
 from healthwatch.session.stopping import TrainingStopped
 from healthwatch.stream import Frame, LabelSet, Series, SeriesTable
@@ -32,6 +34,11 @@ class Integration(Protocol):
 
     @property
     def profiler(self) -> Profiler: ...
+
+    @property
+    def pace(self) -> Pace:
+        """How often its monitors measure."""
+        ...
 
     @property
     def printed(self) -> Collection[str]:
@@ -51,6 +58,8 @@ class Integration(Protocol):
 
     def detach(self) -> None: ...
 
+
+PART_LABELS = [{"part": part} for part in PARTS]
 
 P = ParamSpec("P")
 FindIntegration: TypeAlias = Callable[[Any, Guard], Integration]
@@ -101,6 +110,7 @@ class Session:
         self._lists: dict[str, tuple[object, Series]] = {}
         self._pipeline: Pipeline | None = None
         self._log_records = LogRecords()
+        self._budget = Budget(config.budget)
         self._closed = config.disabled
         self._process = os.getpid()
         self._attempt, self._next_step, self._micro_step, self._attempt_step = 1, 1, 0, 0
@@ -261,11 +271,22 @@ class Session:
         for each in logged:
             with self.guard("log"):
                 frame.add(each.series, each.values, each.micro_step)
-        frame.add(self._table.register("step_time", [{}]), self._step_time())
+        step_time = self._step_time()
+        frame.add(self._table.register("step_time", [{}]), step_time)
+        self._account(frame, step_time)
         self._attempt_step += 1
         frame.add(self._table.register("attempt_step", [{}]), self._attempt_step)
         frame.close(micro_steps or None)
         return frame
+
+    def _account(self, frame: Frame, step_time: float) -> None:
+        """What healthwatch took since the last step was closed, and with it what that one came to."""
+        taken = self.guard.meter.take()
+        frame.add(self._table.register("healthwatch_seconds", PART_LABELS), taken)
+        if self._integration is not None:
+            widened = self._budget.account(taken[PARTS.index("monitor")], step_time, self._integration.pace)
+            if widened is not None:
+                self.guard.say(widened, logging.WARNING)
 
     def _print(self, frame: Frame) -> None:
         """The lines of the monitors that the config switches on, but for those that the trainer prints itself."""

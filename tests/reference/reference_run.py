@@ -12,6 +12,7 @@ import yaml
 
 from healthwatch.config import Config, load_config
 from healthwatch.diagnostics import Diagnostic
+from healthwatch.monitors.pace import Pace
 from healthwatch.monitors.train_state import MicroBatch, StepEnd, TrainState
 from healthwatch.session import Session, load
 from healthwatch.stream import Frame, SeriesTable
@@ -64,6 +65,7 @@ class Framework:
 
     profiler = None
     printed: frozenset[str] = frozenset()
+    pace = Pace(())
     logit_names: Mapping[Any, str] = {}
 
     def attach(self, model: Any, optimizer: Any, config: Config, table: SeriesTable) -> list[TrainState]:

@@ -14,6 +14,7 @@ from healthwatch.config import MoEMonitor, load_config
 from healthwatch.monitors.log_records import LogRecords
 from healthwatch.monitors.max_logits import MaxLogits
 from healthwatch.monitors.moe import TokensPerExpert
+from healthwatch.monitors.pace import Pace
 from healthwatch.recording import Run
 from healthwatch.session import Session
 from healthwatch.stream import Frame, SeriesTable
@@ -314,6 +315,7 @@ class Logits:
 
     profiler = None
     printed = ()
+    pace = Pace(())
     logit_names = {}  # noqa: RUF012
 
     def __init__(self, threshold: float | None) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from healthwatch.monitors.pace import Pace
 from healthwatch.recording import Run
 from healthwatch.session import Guard, load
 
@@ -44,6 +45,7 @@ class Framework:
 
     profiler = None
     printed = ()
+    pace = Pace(())
     logit_names = {}  # noqa: RUF012
 
     def __init__(self, *broken: str) -> None:
@@ -98,7 +100,7 @@ def test_a_monitor_or_integration_that_raises_costs_only_its_own_samples(write_c
     assert hw.guard.failures[part] == (1 if broken == "detach" else 3)
     with Run.open(tmp_path / "output") as run:
         metrics = [{column.series.metric for column in frame.columns} for frame in run.frames()]
-    assert metrics == [{"weight", "loss", "step_time", "attempt_step"}] * 3
+    assert metrics == [{"weight", "loss", "step_time", "attempt_step", "healthwatch_seconds"}] * 3
 
 
 class Broken(logging.Handler):
@@ -148,7 +150,7 @@ def test_values_that_are_no_numbers_cost_their_own_sample_alone(open_session, tm
     assert len(told(caplog, "lr")) == 1
     with Run.open(tmp_path / "output") as run:
         metrics = [{column.series.metric for column in frame.columns} for frame in run.frames()]
-    assert metrics == [{"scale", "step_time", "attempt_step"}] * 2
+    assert metrics == [{"scale", "step_time", "attempt_step", "healthwatch_seconds"}] * 2
 
 
 def test_a_full_disk_stops_the_recording_and_alerts_go_on(open_session, tmp_path, caplog):

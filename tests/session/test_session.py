@@ -11,6 +11,7 @@ import pytest
 
 import healthwatch
 from healthwatch.diagnostics import Invalid
+from healthwatch.monitors.pace import Pace
 from healthwatch.recording import Run
 
 
@@ -36,6 +37,7 @@ def test_a_plain_loop_is_watched(open_session, tmp_path, caplog):
     assert [frame.step for frame in frames] == [1, 2, 3, 4, 5]
     found = samples(frames[2])
     assert found.pop(("step_time", None))[0] > 0
+    assert sum(found.pop(("healthwatch_seconds", None))) > 0
     assert found == {
         ("local_loss", 0): [0.5],
         ("local_loss", 1): [1.5],
@@ -188,6 +190,7 @@ def test_the_integration_is_bound_fed_and_let_go(write_config, tmp_path):
     class Framework:
         profiler = None
         printed = ()
+        pace = Pace(())
         logit_names = {}  # noqa: RUF012
 
         def attach(self, model, optimizer, config, table):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from healthwatch.integrations.mindspore.reading import Reader, Reading
 from healthwatch.integrations.mindspore.taps import Tap, find_logits, find_routers
+from healthwatch.monitors.pace import Pace
 
 LOWEST = -np.inf
 
@@ -21,8 +22,8 @@ class Chunk:
     The trainer's maxima start at 0: before the first pass of a step they are lowered, or negative ones were not seen.
     """
 
-    def __init__(self, model: Any, top_k: int | None, reader: Reader) -> None:
-        self._model, self._reader = model, reader
+    def __init__(self, model: Any, top_k: int | None, reader: Reader, pace: Pace) -> None:
+        self._model, self._reader, self._pace = model, reader, pace
         self.routers = find_routers(model, top_k)
         self.logits = find_logits(model)
         self._lowered: list[Any] = []
@@ -44,17 +45,24 @@ class Chunk:
     def _begin_pass(self) -> None:
         if not getattr(self._model, "training", True):
             return
-        if not self._passes:
-            self._lower()
-        self._before = self._reader.copies(tap.tensor() for tap in self.routers.taps)
+        if not self._passes and self.logits:
+            with self._pace.timed("logits"):
+                self._lower()
+        self._before = self._counters()
 
     def _end_pass(self) -> None:
         if self._before is None:
             return
-        after = self._reader.copies(tap.tensor() for tap in self.routers.taps)
-        self._passes.append((self._before, after))
+        self._passes.append((self._before, self._counters()))
         self._before = None
-        self.highest = self._reader.copies(tap.tensor() for tap in self.logits)
+        if self._pace.due("logits"):
+            with self._pace.timed("logits"):
+                self.highest = self._reader.copies(tap.tensor() for tap in self.logits)
+
+    def _counters(self) -> Reading:
+        taps = self.routers.taps if self._pace.due("counters") else ()
+        with self._pace.timed("counters"):
+            return self._reader.copies(tap.tensor() for tap in taps)
 
     def _lower(self) -> None:
         from mindspore import Tensor
@@ -78,6 +86,8 @@ class Chunk:
         if micro_step >= len(self._passes):
             return [None] * len(self.routers.taps)
         before, after = (reading.arrays() for reading in self._passes[micro_step])
+        if not after:
+            return [None] * len(self.routers.taps)
         return [_gain(was, now) for was, now in zip(before, after, strict=True)]
 
     def maxima(self) -> list[NDArray[Any] | None]:

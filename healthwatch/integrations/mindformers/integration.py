@@ -19,6 +19,7 @@ from healthwatch.integrations.mindspore.reading import Reader, Reading, reader
 from healthwatch.integrations.mindspore.taps import Tap, names
 from healthwatch.monitors.max_logits import MaxLogits
 from healthwatch.monitors.moe import TokensPerExpert
+from healthwatch.monitors.pace import Pace
 from healthwatch.monitors.train_state import MicroBatch, StepEnd, TrainState
 from healthwatch.stream import LabelSet
 
@@ -34,16 +35,19 @@ PART = "mindformers hook"
 class _MicroBatch:
     """What was read of one micro-batch, not yet fetched."""
 
-    squares: Reading
+    squares: Reading | None  # None where norms are not measured at this step
     known: Mapping[int, float]  # squares that the trainer's own monitor has measured, by place
     accumulated: Reading | None  # None where it is the micro-batch itself
     loss: Reading | None
 
     def values(self) -> MicroBatch:
+        loss = None if self.loss is None else self.loss.scalar()
+        if self.squares is None:
+            return MicroBatch(loss=loss)
         squares = self.squares.values
         squares[list(self.known)] = list(self.known.values())
         accumulated = squares if self.accumulated is None else self.accumulated.values
-        return MicroBatch(squares, accumulated, None if self.loss is None else self.loss.scalar())
+        return MicroBatch(squares, accumulated, loss)
 
 
 @dataclass(slots=True)
@@ -74,6 +78,7 @@ class MindFormers:
         self.ending: Ending | None = None
         self.printed: frozenset[str] = frozenset({"train_state", "max_logits"})
         self.logit_names: Mapping[LabelSet, str] = {}
+        self.pace = Pace(("norms", "counters", "logits"))
         self.profiler = MindSporeProfiler(takes_window=False)  # the trainer has one of its own
 
     def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]:
@@ -82,7 +87,7 @@ class MindFormers:
         self._models = list(model)
         self._parameters = [each for each in self._owner(optimizer) if each.requires_grad]
         self._train_state = TrainState(parameter_names(None, _Parameters(self._parameters)))
-        self._chunks = [Chunk(each, config.top_k, self._reader) for each in self._models]
+        self._chunks = [Chunk(each, config.top_k, self._reader, self.pace) for each in self._models]
         self._scalars = Scalars()
         monitors: list[Monitor] = [self._train_state, self._scalars]
         taps = tuple(chain.from_iterable(each.routers.taps for each in self._chunks))
@@ -158,6 +163,11 @@ class MindFormers:
         return hook
 
     def _square(self, place: int, name: str, gradient: Any) -> None:
+        if self._norms_due:
+            with self.pace.timed("norms"):
+                self._measure(place, name, gradient)
+
+    def _measure(self, place: int, name: str, gradient: Any) -> None:
         if hasattr(gradient, "to_local"):
             gradient = gradient.to_local()
         else:
@@ -180,10 +190,14 @@ class MindFormers:
 
     def _take(self, loss: Any) -> None:
         """The micro-batch's own squares; those of the sum so far, where there is more in it than the micro-batch."""
-        squares, known = self._reader.stack(self._squares), self._known
-        self._squares, self._known = [None] * len(self._parameters), {}
-        accumulated = self._reader.squares(self._gradients()) if self._micro_batches else None
         taken = None if loss is None else self._reader.copies([loss])
+        if not self._norms_due:
+            self._micro_batches.append(_MicroBatch(None, {}, None, taken))
+            return
+        with self.pace.timed("norms"):
+            squares, known = self._reader.stack(self._squares), self._known
+            self._squares, self._known = [None] * len(self._parameters), {}
+            accumulated = self._reader.squares(self._gradients()) if self._micro_batches else None
         self._micro_batches.append(_MicroBatch(squares, known, accumulated, taken))
 
     def _gradients(self) -> list[Any]:
@@ -196,6 +210,7 @@ class MindFormers:
 
     def _begin_step(self) -> None:
         self._squares, self._known, self._micro_batches = [None] * len(self._parameters), {}, []
+        self._norms_due = self.pace.due("norms")
         for chunk in self._chunks:
             chunk.begin_step()
 

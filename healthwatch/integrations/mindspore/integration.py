@@ -17,6 +17,7 @@ from healthwatch.integrations.mindspore.reading import HostReader, Reader, Readi
 from healthwatch.integrations.mindspore.taps import Routers, Tap, find_logits, find_routers, names
 from healthwatch.monitors.max_logits import MaxLogits
 from healthwatch.monitors.moe import TokensPerExpert
+from healthwatch.monitors.pace import Pace
 from healthwatch.monitors.train_state import MicroBatch, StepEnd, TrainState
 from healthwatch.stream import LabelSet
 
@@ -54,6 +55,7 @@ class MindSpore:
         self.profiler = MindSporeProfiler()
         self.printed: frozenset[str] = frozenset()  # nobody else prints in such a loop
         self.logit_names: Mapping[LabelSet, str] = {}
+        self.pace = Pace(("norms",))
 
     def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]:
         """Find the counters and logits of the model, hook the optimizer, and register every series known by now."""
@@ -95,7 +97,9 @@ class MindSpore:
         batch.loss = self._loss(loss)
         if grads is not None:
             batch.squares = self._squares(grads)
-            batch.accumulated = self._accumulated(grads, accumulated, batch.squares)
+            if batch.squares is not None:
+                with self.pace.timed("norms"):
+                    batch.accumulated = self._accumulated(grads, accumulated, batch.squares)
 
     def step(self, loss: Any, grads: Sequence[Any] | None = None) -> None:
         """The step is over: `grads` is the gradient of the update, in place of what the optimizer's hook saw.
@@ -168,11 +172,15 @@ class MindSpore:
             problems.append(error)
             return None
 
-    def _squares(self, grads: Sequence[Any]) -> Reading:
+    def _squares(self, grads: Sequence[Any]) -> Reading | None:
+        """None at a step at which norms are not measured."""
         wanted = len(self._train_state.parameters)
         if len(grads) != wanted:
             raise ValueError(f"{len(grads)} gradients were given for {wanted} trainable parameters")
-        return self._reader.squares(grads)
+        if not self.pace.due("norms"):
+            return None
+        with self.pace.timed("norms"):
+            return self._reader.squares(grads)
 
     def _accumulated(self, grads: Sequence[Any], accumulated: Sequence[Any] | None, squares: Reading) -> Reading | None:
         if accumulated is not None:
