@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -14,12 +13,10 @@ from typing import Any
 from examples.moe_pretrain.evidence import Evidence, naive
 from examples.moe_pretrain.expected import PLACES, PLANTED, Planted
 from examples.moe_pretrain.receivers import Received
-from examples.moe_pretrain.train import CONFIG, MICRO_BATCHES
+from examples.moe_pretrain.train import MICRO_BATCHES
 from healthwatch.alerting.message import place_text
 from healthwatch.alerting.model import Incident, Notice
 
-LAST_STEP = 440
-GROUP_INTERVAL = 50
 TICKS = 1_000_000  # a step
 CAPTURED_STEPS = 3
 PARAMETERS, ROUTINGS = 20, 4  # Adam updates a step; top-k choices a step: 2 layers in 2 micro-batches
@@ -101,7 +98,8 @@ def places(evidence: Evidence) -> list[str]:
 
 def notices(evidence: Evidence) -> list[str]:
     """One when a group opens, one per rise in severity or per interval with joins, one when it resolves."""
-    expected = naive("naive").messages(evidence.second_opinion, LAST_STEP, GROUP_INTERVAL)
+    times = naive("naive_reading").times(evidence.recording)
+    expected = naive("naive_messages").messages(evidence.second_opinion, times)
     wanted = [(one.step, one.reason, one.rules) for one in expected]
     queued = [(one.now.step, one.reason, rules_of(one)) for one in (row.notice for row in evidence.outbox)]
     problems = [f"message not expected: {one}" for one in queued if one not in wanted]
@@ -166,11 +164,13 @@ def captures(evidence: Evidence) -> list[str]:
         if folder is None:
             problems.append(f"no profile of {window.rule} at {window.step}")
         else:
-            problems += manifest_problems(manifests[folder], window) + trace_problems(folder, manifests[folder])
+            problems += manifest_problems(manifests[folder], window, evidence.config_digest) + trace_problems(
+                folder, manifests[folder]
+            )
     return problems
 
 
-def manifest_problems(manifest: dict[str, Any], window: Window) -> list[str]:
+def manifest_problems(manifest: dict[str, Any], window: Window, config_digest: str) -> list[str]:
     first, last = window.step + 1, window.step + CAPTURED_STEPS
     asked_by = manifest["incident"]
     together = sorted([asked_by["rule"], *(one["rule"] for one in manifest["joined"])])
@@ -179,7 +179,7 @@ def manifest_problems(manifest: dict[str, Any], window: Window) -> list[str]:
         "incidents": together != sorted([window.rule, *window.joined]),
         "steps": manifest["steps"] != {"first": first, "last": last, "recorded": CAPTURED_STEPS},
         "labels or value": not asked_by["firing"] or asked_by["value"] is None,
-        "config hash": manifest["config_digest"] != hashlib.sha256(CONFIG.read_bytes()).hexdigest(),
+        "config hash": manifest["config_digest"] != config_digest,
     }
     return [f"manifest of {asked_by['id']}: {what} is wrong" for what, is_wrong in wrong.items() if is_wrong]
 

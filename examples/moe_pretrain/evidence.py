@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import sys
@@ -50,6 +51,11 @@ class Evidence:
     def outbox(self) -> list[Delivery]:
         with Run.open(self.recording) as run:
             return run.outbox()
+
+    @property
+    def config_digest(self) -> str:
+        """Of the configuration that the run began with."""
+        return hashlib.sha256((self.folder / "train.yaml").read_bytes()).hexdigest()
 
     @property
     def manifests(self) -> list[Path]:

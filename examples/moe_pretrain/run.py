@@ -20,7 +20,7 @@ from examples.moe_pretrain import checks, show
 from examples.moe_pretrain.evidence import Evidence
 from examples.moe_pretrain.faults import PLANTED
 from examples.moe_pretrain.receivers import http_receiver, mail_receiver
-from examples.moe_pretrain.train import STEPS, train
+from examples.moe_pretrain.train import CONFIG, STEPS, train
 
 OUTPUT = Path("output/moe_pretrain")  # as train.yaml has it
 PROGRESS_EVERY = 20
@@ -59,12 +59,14 @@ class Progress:
 
 
 def run(folder: Path) -> Evidence:
-    """One training with both receivers listening; what they got is kept beside the recording."""
+    """One training with both receivers listening; its configuration and what they got are kept beside the recording."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    config = folder / CONFIG.name
+    shutil.copy(CONFIG, config)
     with http_receiver() as http, mail_receiver() as mail, logged_to(folder / "healthwatch.log"):
         os.environ |= {"DEMO_HTTP_URL": http.url, "DEMO_MAIL_URL": mail.url}
-        train(PLANTED, Progress())
+        train(PLANTED, Progress(), config)
         evidence = Evidence(folder, tuple(http.received), tuple(mail.received))
     evidence.save()
     return evidence

@@ -16,6 +16,11 @@ def query(path: Path, statement: str) -> list[tuple]:
         return connection.execute(statement).fetchall()
 
 
+def times(path: Path) -> dict[int, float]:
+    """The unix time of every step."""
+    return dict(query(path, "SELECT step, time FROM frames"))
+
+
 def read(path: Path) -> Samples:
     names = {
         number: (metric, [dict(pairs) for pairs in json.loads(labels)])

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from demo_runs import REPOSITORY, Finished
-from naive import Incident, incidents, messages
-from naive_reading import query
+from demo_runs import Finished
+from naive import Incident, incidents
+from naive_messages import messages
+from naive_reading import query, times
 from naive_rules import STEP, Samples
 
 pytestmark = [pytest.mark.long, pytest.mark.mindspore]
@@ -27,7 +28,6 @@ AT_ONCE = {  # rules without a window that fire at the first to the third record
     "AttentionLogitHigh": ("max_attention_logit", lambda value: value > 100),
     "AttentionLogitExtreme": ("max_attention_logit", lambda value: value > 1000),
 }
-CONFIG = REPOSITORY / "examples" / "moe_pretrain" / "train.yaml"
 FAULTS = (
     ("ParamGradNormSpike", range(151, 154)),
     ("GradNormSpike", range(151, 154)),
@@ -212,8 +212,8 @@ def test_every_incident_has_a_profile_or_joined_one(
     assert all(asked <= opened <= asked + 3 for (_, opened), asked in held.items())
 
 
-def test_manifests_say_why(manifests: dict[Path, dict[str, Any]]) -> None:
-    digest = hashlib.sha256(CONFIG.read_bytes()).hexdigest()
+def test_manifests_say_why(demo: Finished, manifests: dict[Path, dict[str, Any]]) -> None:
+    digest = hashlib.sha256((demo.folder / "train.yaml").read_bytes()).hexdigest()
     for manifest in manifests.values():
         assert manifest["config_digest"] == digest
         incident = manifest["incident"]
@@ -230,7 +230,7 @@ def received(demo: Finished) -> dict[str, list[dict[str, str]]]:
 def test_both_receivers_got_what_was_expected(
     demo: Finished, expected: list[Incident], received: dict[str, list[dict[str, str]]]
 ) -> None:
-    wanted = [(one.step, one.reason, list(one.rules)) for one in messages(expected, 440)]
+    wanted = [(one.step, one.reason, list(one.rules)) for one in messages(expected, times(demo.recording))]
     rows = [json.loads(notice) for (notice,) in query(demo.recording, "SELECT notice FROM outbox ORDER BY rowid")]
     told = [(row["now"]["step"], row["reason"], sorted(id_.split("@")[0] for id_ in row["incidents"])) for row in rows]
     assert told == wanted

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from naive import Incident, incidents, messages
+from naive import Incident, incidents
+from naive_messages import messages
 from naive_rules import STEP, Samples
 
 pytestmark = pytest.mark.long
@@ -66,13 +67,24 @@ def test_messages_of_three_groups() -> None:
     worse = incident("Worse", "critical", 12, 25)
     late = incident("Late", "warning", 70, 90)
     joins = incident("Joins", "warning", 75, 130)
-    assert [(one.step, one.reason) for one in messages([spike, worse, late, joins], 200, 50)] == [
+    seconds = {step: float(step) for step in range(1, 201)}
+    assert [(one.step, one.reason) for one in messages([spike, worse, late, joins], seconds)] == [
         (10, "opened"),
         (12, "severity"),
         (30, "resolved"),
         (70, "opened"),
         (120, "joined"),
         (130, "resolved"),
+    ]
+
+
+def test_a_message_waits_no_longer_than_a_minute() -> None:
+    slow = {step: 10.0 * step for step in range(1, 201)}
+    group = [incident("First", "warning", 10, 90), incident("Joins", "warning", 12, 90)]
+    assert [(one.step, one.reason) for one in messages(group, slow)] == [
+        (10, "opened"),
+        (16, "joined"),
+        (90, "resolved"),
     ]
 
 
