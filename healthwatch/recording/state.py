@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 
 FEWEST_STEPS = 2000  # of samples that a resumed run reads
 
-_encode = msgspec.msgpack.Encoder().encode
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as a number; anything else is a mistake of ours."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} in the state of alerting")
+
+
+_encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
 
 
 class _Told(msgspec.Struct):

@@ -226,11 +226,16 @@ class Pipeline:
             captures = self.captures.changed() if self.captures is not None else ()
             accepted = self.delivery.drain() if self.delivery is not None else ()
             queued = notices if self.delivery is not None else ()
-            stopped = self.recording.commit(frame, outcome, captures, queued, accepted, rows_of(self.engine))
+            stopped = self.recording.commit(frame, outcome, captures, queued, accepted, self._state())
             if stopped is not None:
                 self.guard.tell("recording", f"the run is no longer recorded: {stopped}; alerts go on")
             if self.recording.dropped:
                 self.guard.tell("recording: locked", "the run file is locked; old samples are given up")
+
+    def _state(self) -> Mapping[str, bytes] | None:
+        with self.guard("state"):
+            return rows_of(self.engine)
+        return None
 
     def _send(self, notices: Sequence[Notice]) -> None:
         if self.delivery is None:
