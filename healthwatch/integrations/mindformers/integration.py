@@ -175,8 +175,7 @@ class MindFormers:
             if known is not None:
                 self._known[place] = known
                 return
-        square, before = self._reader.square(gradient), self._squares[place]
-        self._squares[place] = square if before is None else before + square
+        self._squares[place] = self._reader.square(gradient)
 
     def _recorded(self, monitor: Any, key: str, value: Any) -> None:
         """What the trainer records for its monitors: a local loss is the end of a micro-batch."""

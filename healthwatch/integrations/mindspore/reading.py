@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from healthwatch.monitors.norms import squared_sum
 
+SMALL = 1 << 16  # values of a gradient, up to which launching a kernel costs more than its work
+HELD = 1 << 23  # values of small gradients that wait, at most
+
 
 @dataclass(slots=True)
 class Reading:
@@ -23,6 +26,7 @@ class Reading:
 
     sizes: tuple[int | None, ...]
     values: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    order: NDArray[np.intp] | None = None  # of what crosses, where it is not that of the values
 
     def arrays(self) -> list[NDArray[np.float64] | None]:
         """One flat array per tensor."""
@@ -81,6 +85,15 @@ class HostReader:
         """Nothing is pending here."""
 
 
+@dataclass(slots=True)
+class _Small:
+    """A small gradient, and where its sum of squares lies once it has been made."""
+
+    gradient: Any
+    sums: Any = None
+    place: int = 0
+
+
 class DeviceReader:
     """For tensors on a device: sums stay there, are stacked, and cross in one copy a step.
 
@@ -89,18 +102,55 @@ class DeviceReader:
 
     def __init__(self) -> None:
         self._pending: list[tuple[Reading, Any]] = []
+        self._small: list[_Small] = []
+        self._held = 0
 
     def square(self, gradient: Any) -> Any:
-        """The half of it, as one kernel gives it; `stack` doubles."""
-        from mindspore import float32
+        """One kernel for a large gradient; small ones wait for others of their shape, to be summed by one kernel."""
+        if gradient.size > SMALL:
+            return _half_of_squares()(_float32(gradient)) * 2.0
+        small = _Small(gradient)
+        self._small.append(small)
+        self._held += gradient.size
+        if self._held > HELD:
+            self._sum_small()
+        return small
 
-        return _half_of_squares()(gradient if gradient.dtype == float32 else gradient.astype(float32))
+    def _sum_small(self) -> None:
+        from mindspore import ops
+
+        waiting, self._small, self._held = self._small, [], 0
+        groups: dict[tuple[Any, ...], list[_Small]] = {}
+        for each in waiting:
+            groups.setdefault((tuple(each.gradient.shape), each.gradient.dtype), []).append(each)
+        for group in groups.values():
+            together = _float32(ops.stack([each.gradient for each in group])).reshape(len(group), -1)
+            sums = ops.square(together).sum(axis=1)
+            for place, each in enumerate(group):
+                each.gradient, each.sums, each.place = None, sums, place
 
     def stack(self, squares: Sequence[Any]) -> Reading:
+        """Sums lie in the order in which they were made; `order` brings them into that of `squares` on the host."""
         from mindspore import Tensor, float32, ops
 
-        sums = [Tensor(0.0, float32) if each is None else each for each in squares]
-        return self._later(Reading((len(sums),)), ops.stack(sums) * 2.0)
+        self._sum_small()
+        parts: dict[int, tuple[Any, int]] = {}
+        order, size = np.empty(len(squares), np.intp), 0
+        single: list[Any] = []
+        for each in squares:
+            if isinstance(each, _Small) and id(each.sums) not in parts:
+                parts[id(each.sums)] = each.sums, size
+                size += each.sums.size
+        for place, each in enumerate(squares):
+            if isinstance(each, _Small):
+                order[place] = parts[id(each.sums)][1] + each.place
+            else:
+                order[place] = size + len(single)
+                single.append(Tensor(0.0, float32) if each is None else each)
+        tensors = [made for made, _ in parts.values()] + ([ops.stack(single)] if single else [])
+        return self._later(
+            Reading((len(squares),), order=order), ops.concat(tensors) if tensors else Tensor([], float32)
+        )
 
     def squares(self, gradients: Sequence[Any]) -> Reading:
         return self.stack([None if gradient is None else self.square(gradient) for gradient in gradients])
@@ -123,12 +173,19 @@ class DeviceReader:
         host = ops.concat([tensor for _, tensor in pending]).asnumpy().astype(np.float64)
         start = 0
         for reading, tensor in pending:
-            reading.values = host[start : start + tensor.size]
+            values = host[start : start + tensor.size]
+            reading.values = values if reading.order is None else values[reading.order]
             start += tensor.size
 
     def _later(self, reading: Reading, tensor: Any) -> Reading:
         self._pending.append((reading, tensor))
         return reading
+
+
+def _float32(tensor: Any) -> Any:
+    from mindspore import float32
+
+    return tensor if tensor.dtype == float32 else tensor.astype(float32)
 
 
 @cache
