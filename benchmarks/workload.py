@@ -1,6 +1,7 @@
 """Workload W: groups of series with lognormal noise and drift, and faults planted in them.
 
-20,480 series (80 groups of 256) x 2,000 steps: 2,048 spikes of 12 times, 204 NaN, 102 infinities, 51 ramps; other sizes in proportion.
+20,480 series (80 groups of 256) x 2,000 steps: 2,048 spikes of 12 times, 204 NaN, 102 infinities, 51 ramps;
+other sizes in proportion.
 """
 
 from __future__ import annotations

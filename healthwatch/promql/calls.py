@@ -16,6 +16,7 @@ from healthwatch.promql.functions import ELEMENTWISE
 from healthwatch.promql.node import VectorNode, WindowNode
 from healthwatch.promql.oldest import quick_growth
 from healthwatch.promql.over_time import KEEPS_NAME, OVER_TIME, OverTime
+from healthwatch.promql.screens import range_of
 from healthwatch.promql.vector import (
     FINITE,
     NO_LABELS,
@@ -133,6 +134,8 @@ def _training(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
         return Vector(labels.nameless(), values, kept, kept)
 
     plain = VectorNode(node.function, apply, (*inputs, *numbers), _timeless((*inputs, *numbers)))
+    if (window := range_of(node)) is not None:
+        plain.rows = planner.selection(window.selector).rows_kept
     return quick_growth(planner, node, plain) if node.function == "growth" and planner.shortcuts else plain
 
 

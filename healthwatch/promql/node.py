@@ -15,7 +15,7 @@ Result = TypeVar("Result", Vector, Window)
 
 @dataclass(slots=True, eq=False)
 class Node(Generic[Result]):
-    """`compute` is called once for each tick of an epoch. `users` counts the expressions that use the node.
+    """`compute` is called once for each tick of an epoch.
 
     `timeless` says that the result depends on the tick and the history alone, so it may be kept across epochs.
     """
@@ -24,7 +24,7 @@ class Node(Generic[Result]):
     compute: Callable[[Moment], Result]
     inputs: tuple[Node[Vector] | Node[Window], ...] = ()
     timeless: bool = True
-    users: int = 0
+    rows: Callable[[], int] | None = None  # how many of the history a selector's node keeps
     seconds: float = 0.0  # of the last computation, its inputs included
     _epoch: int = -1
     _results: dict[int, Result] = field(default_factory=dict)

@@ -6,26 +6,19 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from healthwatch.promql import ast, calls
 from healthwatch.promql.aggregate import AGGREGATIONS, aggregate
-from healthwatch.promql.check import type_of
+from healthwatch.promql.binary import operation
 from healthwatch.promql.groups import group, grouping
-from healthwatch.promql.match import DEFAULT, Matcher
 from healthwatch.promql.moving import Moving
 from healthwatch.promql.node import VectorNode, WindowNode
-from healthwatch.promql.operators import ARITHMETIC, COMPARISON, compared, truth
 from healthwatch.promql.pick import PICKS, CountValues
 from healthwatch.promql.reach import Demand, Reach
 from healthwatch.promql.screens import SCREENS, Arbiter, Pattern, Screen, screened
 from healthwatch.promql.select import Selection, newest_row, newest_samples, row_at, window_of
-from healthwatch.promql.sets import SETS
 from healthwatch.promql.subquery import Subquery
 from healthwatch.promql.text import written
 from healthwatch.promql.vector import (
-    FINITE,
-    NO_NAN,
     Derived,
     Moment,
     Vector,
@@ -94,6 +87,7 @@ class Planner:
         found = self.nodes.get(key)
         built = build(node, place)  # also where it is known: its demands depend on the place
         if found is None:
+            built.text = written(node)
             found = self.nodes[key] = built
         return found
 
@@ -177,7 +171,7 @@ class Planner:
                 return newest_row(selection, when(moment))
             return newest_samples(selection, when(moment), lookback)[0]
 
-        return VectorNode(written(node), newest, timeless=not bound(node))
+        return VectorNode(written(node), newest, timeless=not bound(node), rows=selection.rows_kept)
 
     def sample_times(self, node: ast.Expr, place: Place) -> Callable[[Moment], Floats | int]:
         """When the samples of a selector were taken, in ticks; for any other expression the evaluation's own."""
@@ -197,7 +191,7 @@ class Planner:
             tick = when(moment)
             return window_of(selection, tick - node.window, tick)
 
-        return WindowNode(written(node), samples, timeless=not bound(node.selector))
+        return WindowNode(written(node), samples, timeless=not bound(node.selector), rows=selection.rows_kept)
 
     def _subquery(self, node: ast.Subquery, place: Place) -> WindowNode:
         step = node.step or self.subquery_step
@@ -225,10 +219,7 @@ class Planner:
 
     def _binary(self, node: ast.Binary, place: Place) -> VectorNode:
         left, right = self.vector(node.left, place), self.vector(node.right, place)
-        build = set_operator if node.op in SETS else matched
-        if scalar(node.left) or scalar(node.right):
-            build = with_scalar
-        plain = VectorNode(node.op, build(node, left, right), (left, right), left.timeless and right.timeless)
+        plain = VectorNode(node.op, operation(node, left, right), (left, right), left.timeless and right.timeless)
         return screened(self, node, plain) if self.shortcuts else plain
 
     def _aggregate(self, node: ast.Aggregate, place: Place) -> VectorNode:
@@ -267,10 +258,6 @@ def unwrapped(node: ast.Expr | None) -> ast.Expr | None:
     return node
 
 
-def scalar(node: ast.Expr) -> bool:
-    return type_of(node) == "scalar"
-
-
 def time_of(node: ast.VectorSelector | ast.Subquery) -> Callable[[Moment], int]:
     """The tick at which a selector or subquery is looked at, its modifiers applied."""
     offset = node.offset
@@ -289,57 +276,3 @@ def time_of(node: ast.VectorSelector | ast.Subquery) -> Callable[[Moment], int]:
 def bound(node: ast.VectorSelector | ast.Subquery) -> bool:
     """Whether the node depends on the range of the evaluation."""
     return node.at is not None and node.at.bound is not None
-
-
-Compute = Callable[[Moment], Vector]
-
-
-def set_operator(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
-    operator = SETS[node.op](node.matching or DEFAULT)
-    return lambda moment: operator(left.at(moment), right.at(moment))
-
-
-def matched(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
-    """Vector with vector: the pairs that match, then arithmetic or a comparison on them."""
-    matching = node.matching or DEFAULT
-    match_up = Matcher(matching, node.op in ARITHMETIC, node.bool_modifier)
-
-    def evaluate(moment: Moment) -> Vector:
-        lefts, rights = left.at(moment), right.at(moment)
-        join = match_up(lefts, rights)
-        pairs, one, other = join.pairs(lefts, rights)
-        if node.op in ARITHMETIC and not (pairs.grade == FINITE and node.op in "+-*"):
-            pairs = replace(pairs, grade=0)
-        result = _operated(node, pairs, one, other)
-        join.check_result(result.kept, matching.group)
-        return result
-
-    return evaluate
-
-
-def with_scalar(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
-    """A vector or a scalar with a scalar; a comparison keeps the vector's value."""
-    drops_name = node.op in ARITHMETIC or node.bool_modifier
-    vector_is_right = scalar(node.left)
-
-    def evaluate(moment: Moment) -> Vector:
-        lefts, rights = left.at(moment), right.at(moment)
-        source = rights if vector_is_right else lefts
-        labels = source.labels.nameless() if drops_name else source.labels
-        other = lefts if vector_is_right else rights
-        grade = min(source.grade, NO_NAN) if np.isfinite(other.values[0]) and other.values[0] else 0
-        result = Vector(labels, source.values, source.kept, source.known, grade=grade)
-        return _operated(node, result, lefts.values, rights.values)
-
-    return evaluate
-
-
-_KEEP_NO_NAN = frozenset("+-*/")
-"""A number without NaN and a finite one other than 0 give no NaN, whichever comes first in all but the division."""
-
-
-def _operated(node: ast.Binary, result: Vector, left: Floats, right: Floats) -> Vector:
-    if node.op in COMPARISON:
-        return (truth if node.bool_modifier else compared)(node.op, result, left, right)
-    grade = result.grade if node.op in _KEEP_NO_NAN else 0
-    return Vector(result.labels, ARITHMETIC[node.op](left, right), result.kept, result.known, grade=grade)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -12,7 +13,7 @@ from healthwatch.promql.check import type_of
 from healthwatch.promql.groups import numbered
 from healthwatch.promql.node import VectorNode, WindowNode
 from healthwatch.promql.parse import Expression
-from healthwatch.promql.plan import Place, Planner
+from healthwatch.promql.plan import AnyNode, Place, Planner
 from healthwatch.promql.reach import Demand
 from healthwatch.promql.relabel import Clash
 from healthwatch.promql.select import Selection
@@ -25,11 +26,10 @@ from healthwatch.promql.vector import (
     Matrix,
     Moment,
     Vector,
-    without,
 )
 from healthwatch.stream import TICKS_PER_STEP, Frame, History, tick_of
 from healthwatch.stream.history import Keep
-from healthwatch.stream.series import METRIC_NAME
+from healthwatch.stream.series import Series
 
 _AT_STEP_END = frozenset(("absent", "absent_over_time", "present_over_time", "time", "stalled_seconds"))
 """Functions that say something although nothing comes (R3)."""
@@ -52,7 +52,7 @@ class Program:
         self._seen: tuple[object, ...] = ()
 
     def add(self, expression: Expression, lookback: int | None = None) -> Query:
-        """Compile an expression; with `lookback` (steps) its selectors take each series' newest sample that far back."""
+        """Compile an expression; with `lookback` (steps) its selectors take each series' newest sample so far back."""
         tree = expression.tree
         place = Place(None if lookback is None else lookback * TICKS_PER_STEP)
         is_range = type_of(tree) == "matrix"
@@ -77,6 +77,14 @@ class Program:
             self._keeps[metric] = partial(_oldest, demands) if demands else None
         return self._keeps[metric]
 
+    def users(self) -> Mapping[int, int]:
+        """How many expressions use each node, by its identity."""
+        counts: dict[int, int] = {}
+        for query in self.queries:
+            for node in _below(query.vector or query.window):
+                counts[node] = counts.get(node, 0) + 1
+        return counts
+
     def moment(self, tick: int, start: int, end: int, step: int) -> Moment:
         """A moment whose epoch says whether what is known still holds."""
         seen = self.history.writes, self.history.table.version, self.stalled_seconds, start, end, step
@@ -90,6 +98,39 @@ class Program:
     def forget(self) -> None:
         """Begin an epoch: the results of the last one are freed as they are replaced."""
         self._seen = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One node of a plan: what it computes, how many expressions share it, and what its last computation took."""
+
+    text: str
+    depth: int
+    users: int
+    seconds: float  # inputs included
+    rows: int | None  # of the history that its selector keeps, None where it has none
+
+
+def _below(root: AnyNode | None) -> set[int]:
+    """The identities of a node and all its inputs."""
+    found: set[int] = set()
+    waiting: list[AnyNode] = [] if root is None else [root]
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in found:
+            found.add(id(node))
+            waiting.extend(node.inputs)
+    return found
+
+
+def _planned(node: AnyNode, depth: int, users: Mapping[int, int], seen: set[int]) -> Iterator[Planned]:
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    rows = None if node.rows is None else node.rows()
+    yield Planned(node.text, depth, users.get(id(node), 1), node.seconds, rows)
+    for each in node.inputs:
+        yield from _planned(each, depth + 1, users, seen)
 
 
 def _oldest(demands: list[Demand], newest: int) -> int:
@@ -113,18 +154,30 @@ class Query:
         self.window = window
         self._selections = selections
         self._public = Derived(Public.of)
+        self._reading: dict[int, bool] = {}
+        self._reading_of = -1
         calls = {each.function for each in ast.walk(expression.tree) if isinstance(each, ast.Call)}
         self.uses_clock = "stalled_seconds" in calls
         self._at_step_end = not selections or bool(calls & _AT_STEP_END)
 
     def due(self, frame: Frame) -> tuple[int, ...]:
         """The ticks of a closed frame at which the rule is evaluated (R3), ascending."""
-        ticks = {column.tick for column in frame.columns if self._reads(column.series.metric, column.series.columns)}
+        ticks = {column.tick for column in frame.columns if self._reads(column.series)}
         if self._at_step_end:
             ticks.add(tick_of(frame.step))
         return tuple(sorted(ticks))
 
-    def _reads(self, metric: str, columns: Indices) -> bool:
+    def _reads(self, series: Series) -> bool:
+        """Whether a selector matches any of the series; asked again only when the set of series has changed."""
+        version = self.program.history.table.version
+        if self._reading_of != version:
+            self._reading_of = version
+            self._reading.clear()
+        if series.id not in self._reading:
+            self._reading[series.id] = self._matches(series.metric, series.columns)
+        return self._reading[series.id]
+
+    def _matches(self, metric: str, columns: Indices) -> bool:
         parts = [part for each in self._selections if (part := each.columns_of(metric)) is not None]
         return any(part.whole or np.isin(columns, part.columns).any() for part in parts)
 
@@ -142,6 +195,11 @@ class Query:
         with silence():
             vector = self.vector.at(moment)
         return self._public(vector.labels).view(vector)
+
+    def plan(self) -> tuple[Planned, ...]:
+        """The nodes of the expression, each below those that need it, once each."""
+        root = self.vector or self.window
+        return () if root is None else tuple(_planned(root, 0, self.program.users(), set()))
 
     def evaluate_samples(self, tick: int) -> Matrix:
         """The samples of a range expression at a tick."""
@@ -173,9 +231,7 @@ class Public:
 
     @classmethod
     def of(cls, labels: Labels) -> Public:
-        name = frozenset((METRIC_NAME,))
-        drop = labels.dropped().tolist()
-        sets = [without(each, name) if gone else each for each, gone in zip(labels.sets, drop, strict=True)]
+        sets = labels.shown()
         member, keys = numbered(sets)
         if len(keys) == len(sets):
             return cls(labels if labels.drop is None else Labels(sets), None, None)

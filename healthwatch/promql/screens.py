@@ -153,7 +153,7 @@ class Decided:
 
     def compared(self, pattern: Pattern) -> Vector:
         kept, holds = nothing(len(self.values)), self.defined & pattern.compare(self.found)
-        if holds.any():
+        if np.count_nonzero(holds):
             kept = kept.copy()
             kept[self.which] = holds
         return Vector(self.labels, self.values, kept, self.known)
@@ -188,7 +188,7 @@ class Arbiter:
     def _doubtful(self, span: Span, now: Floats, bound: float) -> Indices | None:
         """The series that the screen can't decide, None if they are too many."""
         divisor = self._screen.divisor(span)
-        doubtful = np.flatnonzero(~self._proven(now, divisor, bound))
+        doubtful = (~self._proven(now, divisor, bound)).nonzero()[0]
         most = _MOST_DOUBTFUL * len(now)
         if len(doubtful):
             worth = self._worth_fitting(divisor, doubtful, len(doubtful) > most)

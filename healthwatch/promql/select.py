@@ -132,6 +132,10 @@ class Selection:
         if any(grown):
             self._settle()
 
+    def rows_kept(self) -> int:
+        """How many rows of the history there are of its metrics."""
+        return max((part.ring.end - part.ring.first for part in self.parts), default=0)
+
     def rows_back(self, tick: int, rows: int) -> int | None:
         """The tick of the last of the newest `rows` rows up to `tick`; None where there are not as many."""
         found = sorted({each for part in self.parts for each in part.rows_back(tick, rows)}, reverse=True)

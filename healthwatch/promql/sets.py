@@ -79,11 +79,15 @@ class Unless:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """All left elements, then the right ones; a right one with exactly a left one's labels shares its place."""
+    """All left elements, then the right ones; a right one with exactly a left one's labels shares its place.
+
+    `shown` numbers the label sets of the places as they will be shown, names that are to be dropped left out.
+    """
 
     sides: Sides
     labels: Labels
     place: Indices  # of each right element
+    shown: Indices
 
 
 @dataclass(slots=True)
@@ -107,8 +111,9 @@ class Or:
                 sets.append(key[0])
                 drop.append(key[1])
             place.append(places[key])
+        labels = Labels(sets, np.array(drop, bool))
         return Union(
-            _sides(self.matching, left, right), Labels(sets, np.array(drop, bool)), np.array(place, dtype=np.intp)
+            _sides(self.matching, left, right), labels, np.array(place, dtype=np.intp), numbered(labels.shown())[0]
         )
 
     def __call__(self, left: Vector, right: Vector) -> Vector:
@@ -126,10 +131,9 @@ class Or:
     def _clear(union: Union, left: Vector, right: Vector) -> Mask:
         """Clear where every side that has the label set is."""
         clear = np.ones(len(union.labels), bool)
-        clear[: len(left.labels)] = left.known & ~left.kept
-        right_clear = right.known & ~right.kept
-        clear[union.place[~right_clear]] = False
-        return clear
+        clear[union.shown[: len(left.labels)][~left.known | left.kept]] = False
+        clear[union.shown[union.place[~right.known | right.kept]]] = False
+        return clear[union.shown]
 
 
 def _with_drop(labels: Labels) -> list[tuple[tuple[tuple[str, str], ...], bool]]:

@@ -69,6 +69,14 @@ class Labels(Sequence[LabelSet]):
             self._nameless = Labels(self.sets, everything(len(self.sets))) if named else self
         return self._nameless
 
+    def shown(self) -> list[LabelSet]:
+        """The label sets as a result has them: names that are to be dropped are gone."""
+        if self.drop is None:
+            return list(self.sets)
+        name = frozenset((METRIC_NAME,))
+        pairs = zip(self.sets, self.drop.tolist(), strict=True)
+        return [without(labels, name) if gone else labels for labels, gone in pairs]
+
     def dropped(self) -> Mask:
         return nothing(len(self.sets)) if self.drop is None else self.drop
 

@@ -213,10 +213,7 @@ class Naive:
                 return
             row, earlier = rows[-1], rows[:-1]
             after = at - window.window
-            if len(earlier) < 16:
-                after = min(after, -1)
-            else:
-                after = min(after, earlier[-16] - 1)
+            after = min(after, -1 if len(earlier) < 16 else earlier[-16] - 1)
             for labels in self.matching(window.selector):
                 now = self.samples[labels].get(row)
                 before = self._range(labels, after, row - 1).samples
@@ -282,14 +279,16 @@ def union(
     chosen = list(left)
     chosen += [replace(b, kept=b.kept and not any(a.kept for a in partners(b, left))) for b in right]
     suppressed = {id(c) for c, b in zip(chosen[len(left) :], right, strict=True) if b.kept and not c.kept}
-    by_labels: dict[tuple[Labels, bool], list[Element]] = {}
+    shown: dict[Labels, list[Element]] = {}
     for each in chosen:
-        by_labels.setdefault((each.labels, each.drops_name), []).append(each)
+        shown.setdefault(without(each.labels, {"__name__"}) if each.drops_name else each.labels, []).append(each)
     found = []
-    for same in by_labels.values():
-        kept = next((each for each in same if each.kept), None)
+    for same in shown.values():
         clear = all(each.clear and id(each) not in suppressed for each in same)
-        found.append(kept if kept is not None else replace(same[0], known=clear))
+        for key in dict.fromkeys((each.labels, each.drops_name) for each in same):
+            alike = [each for each in same if (each.labels, each.drops_name) == key]
+            kept = next((each for each in alike if each.kept), None)
+            found.append(kept if kept is not None else replace(alike[0], kept=False, known=clear))
     return found
 
 
@@ -311,10 +310,7 @@ def selects(node: ast.VectorSelector, labels: dict[str, str]) -> bool:
         return False
     for matcher in node.matchers:
         value = labels.get(matcher.name, "")
-        if "~" in matcher.op:
-            fits = re.fullmatch(matcher.value, value) is not None
-        else:
-            fits = value == matcher.value
+        fits = re.fullmatch(matcher.value, value) is not None if "~" in matcher.op else value == matcher.value
         if fits == matcher.op.startswith("!"):
             return False
     return True

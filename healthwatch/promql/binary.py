@@ -1,0 +1,83 @@
+"""Binary operators on the results of two nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from healthwatch.promql import ast
+from healthwatch.promql.check import type_of
+from healthwatch.promql.match import DEFAULT, Matcher
+from healthwatch.promql.node import VectorNode
+from healthwatch.promql.operators import ARITHMETIC, COMPARISON, compared, truth
+from healthwatch.promql.sets import SETS
+from healthwatch.promql.vector import FINITE, NO_NAN, Moment, Vector
+from healthwatch.stream.ring import Floats
+
+Compute = Callable[[Moment], Vector]
+
+
+def operation(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
+    """What computes the operator on two nodes."""
+    if node.op in SETS:
+        return _set_operator(node, left, right)
+    if scalar(node.left) or scalar(node.right):
+        return _with_scalar(node, left, right)
+    return _matched(node, left, right)
+
+
+def scalar(node: ast.Expr) -> bool:
+    return type_of(node) == "scalar"
+
+
+def _set_operator(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
+    operator = SETS[node.op](node.matching or DEFAULT)
+    return lambda moment: operator(left.at(moment), right.at(moment))
+
+
+def _matched(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
+    """Vector with vector: the pairs that match, then arithmetic or a comparison on them."""
+    matching = node.matching or DEFAULT
+    match_up = Matcher(matching, node.op in ARITHMETIC, node.bool_modifier)
+
+    def evaluate(moment: Moment) -> Vector:
+        lefts, rights = left.at(moment), right.at(moment)
+        join = match_up(lefts, rights)
+        pairs, one, other = join.pairs(lefts, rights)
+        if node.op in ARITHMETIC and not (pairs.grade == FINITE and node.op in "+-*"):
+            pairs = replace(pairs, grade=0)
+        result = _operated(node, pairs, one, other)
+        join.check_result(result.kept, matching.group)
+        return result
+
+    return evaluate
+
+
+def _with_scalar(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
+    """A vector or a scalar with a scalar; a comparison keeps the vector's value."""
+    drops_name = node.op in ARITHMETIC or node.bool_modifier
+    vector_is_right = scalar(node.left)
+
+    def evaluate(moment: Moment) -> Vector:
+        lefts, rights = left.at(moment), right.at(moment)
+        source = rights if vector_is_right else lefts
+        labels = source.labels.nameless() if drops_name else source.labels
+        other = lefts if vector_is_right else rights
+        grade = min(source.grade, NO_NAN) if np.isfinite(other.values[0]) and other.values[0] else 0
+        result = Vector(labels, source.values, source.kept, source.known, grade=grade)
+        return _operated(node, result, lefts.values, rights.values)
+
+    return evaluate
+
+
+_KEEP_NO_NAN = frozenset("+-*/")
+"""A number without NaN and a finite one other than 0 give no NaN, whichever comes first in all but the division."""
+
+
+def _operated(node: ast.Binary, result: Vector, left: Floats, right: Floats) -> Vector:
+    if node.op in COMPARISON:
+        return (truth if node.bool_modifier else compared)(node.op, result, left, right)
+    grade = result.grade if node.op in _KEEP_NO_NAN else 0
+    return Vector(result.labels, ARITHMETIC[node.op](left, right), result.kept, result.known, grade=grade)
