@@ -36,7 +36,7 @@ SERIES = {
     "trend absolute": ({"relative": False, "above": 3}, "deriv(finite(m[500])) * 500 > 3 and m offset 250"),
     "constant": (
         {},
-        "max_over_time(m[50]) == min_over_time(m[50]) and m offset 25 and count_over_time(m[50]) >= 5",
+        "max_over_time(m[50]) == min_over_time(m[50]) and m offset 25 and count_over_time(finite(m[50])) >= 5",
     ),
     "missing": ({}, "present_over_time(m[200]) unless present_over_time(m[50])"),
     "outlier": (
@@ -218,7 +218,7 @@ class TestCombining:
 
     def test_not_keeps_what_must_be_there(self) -> None:
         assert text_of({"not": {"constant": {"metric": "m"}}}) == (
-            "max_over_time(m[50]) != min_over_time(m[50]) and m offset 25 and count_over_time(m[50]) >= 5"
+            "max_over_time(m[50]) != min_over_time(m[50]) and m offset 25 and count_over_time(finite(m[50])) >= 5"
         )
         assert text_of({"not": {"dead": {"metric": "x", "over": ["expert"]}}}) == (
             "(max_over_time(x[50]) != 0 or min_over_time(x[50]) != 0) and x offset 25 "

@@ -88,7 +88,7 @@ TREND = Condition(
 
 def _constant(args: Arguments) -> Expansion:
     test = Test.of(f"max_over_time({args.window()})", "==", f"min_over_time({args.window()})")
-    enough = Guard(f"count_over_time({args.window()}) >= {args['min_samples']}")
+    enough = Guard(f"count_over_time({args.finite()}) >= {args['min_samples']}")
     return Expansion((test,), (Guard(f"{args.selector} offset {half(args['window'])}"), enough))
 
 
