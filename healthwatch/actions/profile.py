@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ from healthwatch.actions.captures.afterwards import conclude, interrupt, leave
 from healthwatch.actions.captures.draft import draft, draft_window
 from healthwatch.actions.captures.finishing import Finishing
 from healthwatch.actions.captures.limits import Limits, Reason, captures_on, free_disk
-from healthwatch.actions.captures.manifest import Capture, CaptureNote, Kind, folder_name, refused, write_manifest
+from healthwatch.actions.captures.manifest import Capture, CaptureNote, Kind, folder_name, refused
+from healthwatch.actions.captures.notes import Notes
 from healthwatch.actions.captures.reference import STEPS as REFERENCE_STEPS
 from healthwatch.actions.captures.reference import ReferencePlan
 from healthwatch.actions.captures.requests import Requests
@@ -25,7 +25,6 @@ from healthwatch.alerting.ports import Profiler
 from healthwatch.config import CaptureSettings, ProfilerSection
 
 STOP_LIMIT = 60.0  # seconds after which a stop is taken to hang
-MOST_NOTES = 1000
 
 
 class State(Enum):
@@ -74,16 +73,15 @@ class Captures:
         stop_limit: float = STOP_LIMIT,
     ) -> None:
         self.state = State.IDLE
-        self.notes: dict[str, CaptureNote] = {}
         self._profiler, self._section = profiler, section
-        self._folder, self._meta, self._tell = folder, dict(meta), tell
+        self._folder, self._meta, self._tell = folder, meta, tell
+        self._notes = Notes(section, meta, tell)
         self._limits = Limits(settings, folder, int(meta.get("rank", 0)), free)
         self._window, self._requests = window, requests
         self._reference = ReferencePlan(settings.reference_at)
         self._stop_limit = stop_limit
         self._current: Capture | None = None
         self._finishing: list[Finishing] = []
-        self._changed: dict[Path, CaptureNote] = {}
         self._closed = False
         self._restore()
 
@@ -143,10 +141,14 @@ class Captures:
         if self.state is State.IDLE:
             self._begin_due(step + 1, firing)
 
+    @property
+    def notes(self) -> Mapping[str, CaptureNote]:
+        """By incident: where its capture is or will be, or why there is none."""
+        return self._notes.by_incident
+
     def changed(self) -> tuple[CaptureNote, ...]:
         """What is new since the last call, one note a capture."""
-        changed, self._changed = tuple(self._changed.values()), {}
-        return changed
+        return self._notes.changed()
 
     def close(self, timeout: float = 10.0) -> None:
         """The run ends: keep what an open window has recorded, and wait for traces; safe to call more than once."""
@@ -163,11 +165,17 @@ class Captures:
             if each.done.wait(max(deadline - time.monotonic(), 0.0)):
                 continue
             if each.stopped.is_set():
-                leave(each.capture.folder, self._profiler.trace_pattern)
-                self._tell("capture analysis", f"the trace in {each.capture.records} is analysed after the end")
+                self._leave(each.capture)
             else:
                 each.give_up("the profiler's stop was still hanging when the run ended")
         self._look()
+
+    def _leave(self, capture: Capture) -> None:
+        """Its analysis takes longer than the training may be held."""
+        try:
+            leave(capture.folder, self._profiler.trace_pattern)
+        except OSError as error:
+            self._tell("capture analysis", f"nobody waits for the trace in {capture.records}: {error.strerror}")
 
     # Asking
 
@@ -175,7 +183,7 @@ class Captures:
         """What earlier attempts of this run have taken."""
         earlier = [one if one.over or one.state == "finishing" else interrupt(one) for one in shelf(self._folder)]
         self._limits.restore(earlier)
-        self.notes = {incident: one.note for one in earlier for incident in one.incidents}
+        self._notes.by_incident = {incident: one.note for one in earlier for incident in one.incidents}
         if any(one.healthy for one in earlier) or not captures_on(self._limits.settings.ranks, self._limits.rank):
             self._reference.at = None
         unfinished = [one for one in earlier if not one.over]
@@ -197,22 +205,19 @@ class Captures:
 
     def _refuse(self, kind: Kind, name: str, incident: Incident | None, now: Now, reason: Reason) -> CaptureNote:
         self._tell(f"capture refused: {reason[0]}", f"{name} is not profiled: {reason[1]}")
-        return self._keep(refused(kind, incident, self._folder / folder_name(name), now, reason[1]))
+        return self._notes.keep(refused(kind, incident, self._folder / folder_name(name), now, reason[1]))
 
     def _arm(self, capture: Capture) -> Reason | None:
         try:
-            capture.folder.mkdir(parents=True)
-            write_manifest(capture, self._section, self._meta)
+            self._notes.first(capture)
         except OSError as error:
             return "folder", f"{capture.folder} can't be written: {error.strerror}"
         self._current, self.state = capture, State.ARMED
-        self._keep(capture.note())
         return None
 
     def _join(self, capture: Capture, incident: Incident, now: Now) -> CaptureNote:
         capture.joined.append((incident, now))
-        self._write(capture)
-        return self._keep(capture.note())
+        return self._notes.write(capture)
 
     def _now(self, step: int) -> Now:
         return Now(step, time.time(), self._meta.get("attempt", 1))
@@ -252,7 +257,7 @@ class Captures:
         self._limits.taken += capture.kind == "incident"
         capture.boundaries.append(time.time())
         capture.stage, self.state = "recording", State.RECORDING
-        self._write(capture)
+        self._notes.write(capture)
 
     def _count(self, capture: Capture, step: int) -> None:
         capture.boundaries.append(time.time())
@@ -271,9 +276,9 @@ class Captures:
         if len(capture.boundaries) == 1:
             capture.boundaries.append(time.time())  # no step has ended: keep the piece of one that there is
         capture.stage, self.state = "finishing", State.FINISHING
-        self._write(capture)
+        self._notes.write(capture)
         self._current = None
-        finishing = Finishing(capture, self._profiler, self._write_manifest)
+        finishing = Finishing(capture, self._profiler, self._notes.write_manifest)
         self._finishing.append(finishing)
         finishing.start()
 
@@ -297,31 +302,11 @@ class Captures:
             self.state = State.FAILED
         if capture.problem is not None:
             self._tell("capture", f"the profile of {capture.name} can't be used: {capture.problem}")
-        self._keep(capture.note())
+        self._notes.keep(capture.note())
 
     def _end(self, capture: Capture, stage: Any, problem: str) -> None:
         capture.stage, capture.problem = stage, problem
         self._current, self.state = None, State.IDLE
         if capture.kind == "reference":
             self._reference.ended(healthy=False)
-        self._write(capture)
-
-    # Telling
-
-    def _write(self, capture: Capture) -> None:
-        self._keep(capture.note())
-        self._write_manifest(capture)
-
-    def _write_manifest(self, capture: Capture) -> None:
-        try:
-            write_manifest(capture, self._section, self._meta)
-        except OSError as error:
-            self._tell("capture manifest", f"{capture.folder} can't be written: {error.strerror}")
-
-    def _keep(self, note: CaptureNote) -> CaptureNote:
-        self._changed[note.folder] = note
-        for incident in note.incidents:
-            self.notes[incident] = replace(note)
-        for oldest in list(self.notes)[:-MOST_NOTES]:
-            del self.notes[oldest]
-        return note
+        self._notes.write(capture)
