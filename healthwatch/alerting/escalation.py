@@ -251,8 +251,8 @@ def _news(
 
 
 def _over(interval: Duration, elapsed: tuple[int, float], mode: Mode) -> bool:
-    steps_alone = interval.steps is not None
-    return interval.elapsed(*elapsed) or mode == "end" or (steps_alone and elapsed[1] >= LONGEST_WAIT)
+    long_enough = interval.steps is not None and (mode == "standstill" or elapsed[1] >= LONGEST_WAIT)
+    return interval.elapsed(*elapsed) or mode == "end" or long_enough
 
 
 def _again(repeat: Duration, elapsed: tuple[int, float], mode: Mode) -> bool:
