@@ -105,15 +105,14 @@ def stored(folder: Path) -> Stored | None:
 
 
 def shelf(folder: Path) -> list[Stored]:
-    """Every capture below a rank's folder, in the order in which they were asked for."""
+    """Every capture below a rank's folder, in the order in which they began."""
     each = (stored(path.parent) for path in folder.glob(f"*/{MANIFEST}"))
-    return sorted((one for one in each if one is not None), key=_asked)
+    return sorted((one for one in each if one is not None), key=_begin)
 
 
-def _asked(one: Stored) -> tuple[float, str]:
+def _begin(one: Stored) -> tuple[float, str]:
     asked = one.manifest.get("asked") or (one.manifest.get("incident") or {}).get("asked") or {}
-    time = asked.get("time", 0.0)
-    return (float(time) if isinstance(time, (int, float)) else 0.0), one.folder.name
+    return next(iter(one.boundaries), float(asked.get("time", 0.0))), one.folder.name
 
 
 def healthy_reference(captures: Iterable[Stored], before: float) -> tuple[Stored, bool] | None:
