@@ -280,6 +280,7 @@ def test_a_path_that_mindspore_refuses_is_said_before_anything_is_constructed(
         profiler.start(tmp_path / "lr=0.1", 3, ProfilerSection())
 
 
+@pytest.mark.row(100)
 def test_memory_recording_does_not_stick(training: Training, tmp_path: Path) -> None:
     for name, memory in (("with", True), ("without", False)):
         profiler = MindSporeProfiler()
@@ -331,6 +332,31 @@ def test_preparing_looks_through_no_folder_and_leaves_the_environment_alone(
     assert walked == [os.devnull]
     assert "ASCEND_HOME_PATH" not in os.environ
     assert profiler_info.ProfilerInfo._instance != {}
+
+
+@pytest.mark.row(99)
+@pytest.mark.row(102)
+def test_the_section_reaches_mindspore(training: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+    construct = mindspore.profiler.profile
+
+    def spy(**arguments: Any) -> Any:
+        given.update(arguments)
+        return construct(**arguments)
+
+    monkeypatch.setattr(mindspore.profiler, "profile", spy)
+    profiler = MindSporeProfiler()
+    profiler.start(tmp_path / "window", 2, ProfilerSection(profiler_level=1, mstx=True, with_stack=True))
+    for _ in range(2):
+        training.step()
+        profiler.step()
+    profiler.stop()
+    config = given["experimental_config"]
+    assert (config.profiler_level.name, config.mstx, given["with_stack"]) == ("Level1", True, True)
+    assert given["activities"] == [CPU]
+    assert not given["profile_memory"]
+    actions = [given["schedule"](step).name for step in range(3)]
+    assert actions == ["RECORD", "RECORD_AND_SAVE", "NONE"]
 
 
 def test_the_section_as_arguments_of_mindspore() -> None:

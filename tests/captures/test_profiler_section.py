@@ -5,16 +5,21 @@ A CPU records operators alone: levels, mstx, stacks and the activity of a device
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from capture_bench import Bench, incident, now
 
 from healthwatch.actions.captures.window import static_window
+from healthwatch.alerting.model import Sample
 from healthwatch.config import ProfilerSection, load_config
 from healthwatch.diagnostics import Diagnostic
+from healthwatch.rulefile import load_rules
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCENARIO = re.compile(r"^profiler:\n(?: .*\n)+", re.MULTILINE)
@@ -183,6 +188,26 @@ def test_ranks_are_chosen_by_profiler_rank(tmp_path: Path) -> None:
     assert profiled("[0]") == [0]
     assert profiled("[0, 1]") == [0, 1]
     assert profiled("null") == [0, 1, 2, 3]
+
+
+@pytest.mark.row(108)
+@pytest.mark.parametrize("label", ["dp", "tp", "pp", "cp", "rank"])
+def test_a_series_may_say_where_its_rank_stands(tmp_path: Path, label: str) -> None:
+    """Rules may select by it, and the manifest of a capture names it."""
+    rules = tmp_path / "rules.yaml"
+    rule = {
+        "alert": "Local",
+        "expr": f'local_loss{{{label}="1"}} > 9',
+        "labels": {"severity": "critical"},
+        "annotations": {"action": "look at that rank"},
+    }
+    rules.write_text(yaml.safe_dump({"groups": [{"name": "test", "rules": [rule]}]}))
+    assert load_rules([rules]).diagnostics == ()
+    bench = Bench(tmp_path)
+    one = replace(incident("Local", 7), firing=(Sample(((label, "1"),), 9.5),))
+    note = bench.captures.request(one, 3, now(7))
+    assert note is not None
+    assert json.loads((note.folder / "manifest.json").read_text())["incident"]["labels"] == {label: "1"}
 
 
 @pytest.mark.row(109)
