@@ -30,7 +30,7 @@ def test_page_is_current(name: str) -> None:
     assert (PAGES / name).read_text(encoding="utf-8") == pages()[name], AGAIN
 
 
-@pytest.mark.parametrize("folder", ["conditions", "diagnostics"])
+@pytest.mark.parametrize("folder", ["conditions", "diagnostics", "rules"])
 def test_there_are_no_other_pages(folder: str) -> None:
     assert {f"{folder}/{file.name}" for file in (PAGES / folder).iterdir()} == {
         name for name in pages() if name.startswith(f"{folder}/")

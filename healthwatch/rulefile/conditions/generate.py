@@ -1,4 +1,4 @@
-"""What is made from data and lies in the repository: pages of conditions and codes, `when` in the rules schema.
+"""What is made from data and lies in the repository: pages of conditions, codes and rules, `when` in the schema.
 
 `python -m healthwatch.rulefile.conditions.generate` writes it anew.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from healthwatch import resources
+from healthwatch.rulefile import rulepage
 from healthwatch.rulefile.codes import codes
 from healthwatch.rulefile.conditions.builtin import CONDITIONS
 from healthwatch.rulefile.conditions.page import index, page
@@ -32,7 +33,8 @@ def pages() -> Mapping[str, str]:
     """Path below `docs` and text of every page."""
     conditions = {f"conditions/{name}.md": page(each, SHIPPED) for name, each in SHIPPED.items()}
     problems = {f"diagnostics/{name}.md": each.page for name, each in codes().items()}
-    return {"conditions/README.md": index(SHIPPED), **conditions, **problems}
+    rules = {f"rules/{name}": text for name, text in rulepage.pages().items()}
+    return {"conditions/README.md": index(SHIPPED), **conditions, **problems, **rules}
 
 
 def dump(node: Any, indent: int = 0, before: int = 0) -> str:
