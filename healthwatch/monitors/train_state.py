@@ -30,16 +30,22 @@ class MicroBatch:
 
 @dataclass(frozen=True, slots=True)
 class StepEnd:
-    """What is known once the optimizer has run; `step_time` is in seconds."""
+    """What is known once the optimizer has run; `step_time` is in seconds.
+
+    `reduced` holds the sums of squares of the gradient that all ranks have agreed on, where there are several.
+    """
 
     loss: float | None = None
     device_loss: float | None = None
     grad_norm: float | None = None
     lr: float | None = None
     step_time: float | None = None
+    loss_scale: float | None = None
+    reduced: Squares | None = None
 
 
-STEP_METRICS = ("loss", "device_loss", "grad_norm", "lr", "step_time")
+NORMS = ("micro_norm", "local_norm", "device_norm", "device_norm_global")
+STEP_METRICS = ("loss", "device_loss", "grad_norm", "lr", "step_time", "loss_scale")
 
 
 class TrainState:
@@ -49,6 +55,7 @@ class TrainState:
     - `local_norm{param}`: by how much the micro-batch changed the norm of the accumulated gradient. It is the whole
       norm at micro-step 0 and tends to shrink after it.
     - `device_norm{param}`: norm of the gradient accumulated over the step.
+    - `device_norm_global{param}`: norm of the gradient reduced over the ranks.
     - `local_loss` by micro-step; `loss`, `device_loss`, `grad_norm`, `lr`, `step_time` by step.
     """
 
@@ -59,7 +66,7 @@ class TrainState:
 
     def register(self, table: SeriesTable) -> None:
         params = [{"param": name} for name in self.parameters]
-        self._norms = {name: table.register(name, params) for name in ("micro_norm", "local_norm", "device_norm")}
+        self._norms = {name: table.register(name, params) for name in NORMS}
         self._scalars = {name: table.register(name, [{}]) for name in ("local_loss", *STEP_METRICS)}
 
     def micro_step(self, batch: MicroBatch) -> None:
@@ -89,6 +96,8 @@ class TrainState:
                 previous = norm
         if previous is not None:
             frame.add(self._norms["device_norm"], previous)
+        if self._end.reduced is not None:
+            frame.add(self._norms["device_norm_global"], np.sqrt(self._end.reduced))
 
     def _add_scalar(self, frame: Frame, name: str, value: float | None, micro_step: int | None = None) -> None:
         if value is not None:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 class Integration(Protocol):
     """What a framework brings along: its monitors are fed by it, and every hook is its own."""
 
+    loss_scale: Any
+    """Of the step under way, where the loop says so."""
+
     @property
     def profiler(self) -> Profiler: ...
 
@@ -191,14 +194,19 @@ class Session:
         self._logged.append(_Logged(self._series(metric, labels), np.array(values), micro_step))
 
     @_watched
-    def step(self, loss: Any = None, grads: Any = None, *, step: int | None = None) -> None:
+    def step(
+        self, loss: Any = None, grads: Any = None, *, step: int | None = None, loss_scale: Any | None = None
+    ) -> None:
         """An optimizer step is over: everything logged and measured since the last one belongs to it.
 
         Args:
             loss: the step's loss.
             grads: the gradients of the update, where the optimizer's hook does not see them.
             step: its number, where the training went back or jumped; else one more than the last one.
+            loss_scale: what the loss was multiplied by, if the gradients still are; norms are divided by it.
         """
+        if loss_scale is not None and self._integration is not None:
+            self._integration.loss_scale = loss_scale
         if self._pipeline is not None:
             frame = self._frame(loss, grads, self._next_step if step is None else step)
             with self.guard("log records"):

@@ -79,6 +79,7 @@ class MindFormers:
         self.printed: frozenset[str] = frozenset({"train_state", "max_logits"})
         self.logit_names: Mapping[LabelSet, str] = {}
         self.pace = Pace(("norms", "counters", "logits"))
+        self.loss_scale: Any = None  # the trainer does not scale its loss
         self.profiler = MindSporeProfiler(takes_window=False)  # the trainer has one of its own
 
     def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from healthwatch.integrations.mindspore.optimizer import learning_rate, on_gradients, parameter_names
+from healthwatch.integrations.mindspore.optimizer import learning_rate, loss_scale, on_gradients, parameter_names
 from healthwatch.integrations.mindspore.profiler import MindSporeProfiler
 from healthwatch.integrations.mindspore.reading import HostReader, Reader, Reading, host_array, norm, reader
 from healthwatch.integrations.mindspore.taps import Routers, Tap, find_logits, find_routers, names
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from healthwatch.config import Config
     from healthwatch.monitors import Monitor
     from healthwatch.stream.series import SeriesTable
+
+LOGGER = logging.getLogger("healthwatch")
+
+STEPS_WITHOUT_GRADIENTS = 2  # after which it is said that none come
 
 Guard: TypeAlias = Callable[[str], AbstractContextManager[Any]]
 """Given the name of a part, a context in which nothing that raises gets out."""
@@ -56,6 +62,7 @@ class MindSpore:
         self.printed: frozenset[str] = frozenset()  # nobody else prints in such a loop
         self.logit_names: Mapping[LabelSet, str] = {}
         self.pace = Pace(("norms",))
+        self.loss_scale: Any = None  # of the step under way, where the loop says so: a number, a tensor, or a scaler
 
     def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]:
         """Find the counters and logits of the model, hook the optimizer, and register every series known by now."""
@@ -64,6 +71,8 @@ class MindSpore:
         self._routers: Routers = find_routers(model, config.top_k)
         self._logits: tuple[Tap, ...] = find_logits(model)
         self.logit_names = names(self._logits)
+        self._ranks = int(os.environ.get("RANK_SIZE", "1"))
+        self._known_scale = loss_scale(model, optimizer)
         self._train_state = TrainState(parameter_names(model, optimizer))
         monitors: list[Monitor] = [self._train_state]
         if self._routers.taps:
@@ -76,11 +85,12 @@ class MindSpore:
             monitors.append(self._max_logits)
         for monitor in monitors:
             monitor.register(table)
-        if hasattr(optimizer, "register_forward_pre_hook"):
+        if optimizer is not None:
             self._remove_hook = on_gradients(optimizer, self._guarded_optimizer_step)
         self.profiler.prepare()
         self._own_sum: list[NDArray[Any]] | None = None
-        self._loop_hands_gradient = False
+        self._loop_hands_gradient = self._gradients_seen = False
+        self._steps = 0
         self._begin_step()
         self._step_began = time.perf_counter()
         return monitors
@@ -117,8 +127,10 @@ class MindSpore:
                 only = self._micro_batches[0]  # the gradient of the update is that of the only micro-batch
                 only.squares = only.accumulated = handed
             rate = self._rate if self._rate is not None else self._read_rate()
+            scale = self._read_scale()
             self._reader.fetch()
-            self._feed(own, handed, rate)
+            self._feed(own, handed, rate, scale)
+            self._notice_what_never_comes()
         finally:
             self._begin_step()
         if problems:
@@ -135,6 +147,25 @@ class MindSpore:
         self._handed: Reading | None = None
         self._rate: Reading | None = None
         self._own_sum = None
+        self.loss_scale = None
+
+    def _notice_what_never_comes(self) -> None:
+        """Under `@jit` hooks are silent, and so would everything be that hangs on a gradient."""
+        self._steps += 1
+        if self._steps == STEPS_WITHOUT_GRADIENTS and not self._gradients_seen:
+            who = type(self._optimizer).__name__ if self._optimizer is not None else "no optimizer"
+            LOGGER.warning(
+                "no gradient was seen in %d steps (%s): micro_norm, local_norm, device_norm, grad_norm have no data; "
+                "an optimizer is not called where the whole step runs under @jit: hand the gradients to "
+                "micro_step(loss, grads) or step(loss, grads) (told once)",
+                self._steps,
+                who,
+            )
+
+    def _read_scale(self) -> Reading | None:
+        scale = self._known_scale if self.loss_scale is None else self.loss_scale
+        scale = getattr(scale, "scale_value", scale)
+        return None if scale is None else self._reader.copies([scale])
 
     def _guarded_optimizer_step(self, grads: Sequence[Any]) -> None:
         with self._guard("mindspore optimizer hook"):
@@ -177,6 +208,7 @@ class MindSpore:
         wanted = len(self._train_state.parameters)
         if len(grads) != wanted:
             raise ValueError(f"{len(grads)} gradients were given for {wanted} trainable parameters")
+        self._gradients_seen = True
         if not self.pace.due("norms"):
             return None
         with self.pace.timed("norms"):
@@ -195,19 +227,28 @@ class MindSpore:
                 np.add(total, host_array(grad), out=total)
         return self._reader.squares(self._own_sum)
 
-    def _feed(self, loss: Reading | None, handed: Reading | None, rate: Reading | None) -> None:
+    def _feed(self, loss: Reading | None, handed: Reading | None, rate: Reading | None, scale: Reading | None) -> None:
+        factor = 1.0 if scale is None else scale.scalar() ** -2  # sums of squares were multiplied by the scale's square
         for batch in self._micro_batches:
-            self._train_state.micro_step(
-                MicroBatch(_values(batch.squares), _values(batch.accumulated), _scalar(batch.loss))
-            )
+            squares, accumulated = _values(batch.squares, factor), _values(batch.accumulated, factor)
+            self._train_state.micro_step(MicroBatch(squares, accumulated, _scalar(batch.loss)))
             if self._routers.taps:
                 self._moe.micro_step(batch.counters.arrays())
             if self._logits:
                 self._max_logits.micro_step(batch.logits.arrays())
         now = time.perf_counter()
-        grad_norm = None if handed is None else norm(handed.values)
         took, self._step_began = now - self._step_began, now
-        self._train_state.step(StepEnd(_scalar(loss), _scalar(loss), grad_norm, _scalar(rate), took))
+        update = _values(handed, factor)
+        end = StepEnd(
+            loss=_scalar(loss),
+            device_loss=_scalar(loss),
+            grad_norm=None if update is None else norm(update),
+            lr=_scalar(rate),
+            step_time=took,
+            loss_scale=_scalar(scale),
+            reduced=update if self._ranks > 1 else None,
+        )
+        self._train_state.step(end)
 
 
 def _summable(gradient: NDArray[Any]) -> NDArray[Any]:
@@ -215,8 +256,8 @@ def _summable(gradient: NDArray[Any]) -> NDArray[Any]:
     return gradient.astype(np.promote_types(gradient.dtype, np.float32))
 
 
-def _values(reading: Reading | None) -> NDArray[np.float64] | None:
-    return None if reading is None else reading.values
+def _values(reading: Reading | None, factor: float) -> NDArray[np.float64] | None:
+    return None if reading is None else reading.values * factor
 
 
 def _scalar(reading: Reading | None) -> float | None:

@@ -31,12 +31,34 @@ def learning_rate(optimizer: Any | None) -> Any | None:
 
 
 def on_gradients(optimizer: Any, tell: Callable[[Sequence[Any]], None]) -> Callable[[], None]:
-    """Call `tell` with the gradients of every update, before it is made; returns what takes the hook away."""
+    """Call `tell` with the gradients of every update, before it is made; returns what ends that.
 
-    def hook(_cell: Any, args: tuple[Any, ...]) -> None:
+    A forward pre-hook would do so too, but under `@jit` MindSpore compiles hooks into the graph, and ours can't be
+    compiled: the training would not start. A class that is called differently is not looked at there.
+    """
+    kind = type(optimizer)
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if args and isinstance(args[0], (tuple, list)):
             tell(args[0])
+        return kind.__call__(self, *args, **kwargs)
 
-    handle = optimizer.register_forward_pre_hook(hook)
-    remove: Callable[[], None] = handle.remove
-    return remove
+    watched = type(kind.__name__, (kind,), {"__call__": call, "__module__": kind.__module__})
+    optimizer.__class__ = watched
+
+    def undo() -> None:
+        if type(optimizer) is watched:
+            optimizer.__class__ = kind
+
+    return undo
+
+
+def loss_scale(model: Any, optimizer: Any | None) -> Any | None:
+    """By what the gradients that the optimizer is handed are multiplied: it divides by that itself, or the cell around
+    it (`nn.TrainOneStepCell(sens=...)`) lets it be. None where neither says so.
+    """
+    for owner, name in ((model, "sens"), (optimizer, "loss_scale")):
+        scale = getattr(owner, name, None)
+        if isinstance(scale, (int, float)) and not isinstance(scale, bool) and scale not in (0, 1):
+            return scale
+    return None

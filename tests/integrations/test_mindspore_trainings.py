@@ -1,0 +1,170 @@
+"""Loops of other shapes: scaled losses, cells, Model.train, and a step that hides everything in a graph."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+ms = pytest.importorskip("mindspore", reason="needs the mindspore extra")
+
+from mindspore import Tensor, nn  # noqa: E402
+
+from healthwatch.config import Config  # noqa: E402
+from healthwatch.integrations.mindspore import MindSpore  # noqa: E402
+from healthwatch.recording import Run  # noqa: E402
+from healthwatch.stream import Frame, SeriesTable  # noqa: E402
+
+pytestmark = pytest.mark.mindspore
+RANDOM = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _blocking():
+    ms.set_context(mode=ms.PYNATIVE_MODE, device_target="CPU")
+    ms.runtime.launch_blocking()
+
+
+class WithLoss(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = nn.Dense(4, 1)
+
+    def construct(self, inputs, targets):
+        return ((self.dense(inputs) - targets) ** 2).mean()
+
+
+def batch() -> tuple[Tensor, Tensor]:
+    return (
+        Tensor(RANDOM.standard_normal((8, 4)).astype(np.float32)),
+        Tensor(RANDOM.standard_normal((8, 1)).astype(np.float32)),
+    )
+
+
+class Watched:
+    def __init__(self, model, optimizer) -> None:
+        self.integration = MindSpore(lambda part: nullcontext())
+        config = Config(run="", output=Path(), rules=(), digest="")
+        self.monitors = self.integration.attach(model, optimizer, config, SeriesTable())
+
+    def step(self, loss=None, grads=None) -> dict[str, np.ndarray]:
+        self.integration.step(loss, grads)
+        frame = Frame(1)
+        for monitor in self.monitors:
+            monitor.flush(frame)
+        frame.close()
+        return {column.series.metric: column.values for column in frame.columns}
+
+
+def norms(grads) -> np.ndarray:
+    return np.array([np.linalg.norm(grad.asnumpy()) for grad in grads])
+
+
+def test_gradients_of_a_cell_that_scales_its_loss_are_unscaled():
+    net, inputs = WithLoss(), batch()
+    grads = ms.value_and_grad(net, None, net.trainable_params())(*inputs)[1]
+    optimizer = nn.SGD(net.trainable_params(), 0.1)
+    cell = nn.TrainOneStepCell(net, optimizer, sens=1024.0)
+    watched = Watched(cell, optimizer)
+    loss = cell(*inputs)
+    found = watched.step(loss)
+    np.testing.assert_allclose(found["micro_norm"], norms(grads), rtol=1e-5)
+    np.testing.assert_allclose(found["grad_norm"], np.linalg.norm(norms(grads)), rtol=1e-5)
+    assert found["loss_scale"] == 1024
+    assert found["loss"] == pytest.approx(float(loss))
+
+
+def test_gradients_that_the_optimizer_divides_are_unscaled():
+    net, inputs = WithLoss(), batch()
+    grads = ms.value_and_grad(net, None, net.trainable_params())(*inputs)[1]
+    optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9, loss_scale=64.0)
+    watched = Watched(net, optimizer)
+    optimizer(tuple(grad * 64 for grad in grads))
+    np.testing.assert_allclose(watched.step()["device_norm"], norms(grads), rtol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [8.0, Tensor(8.0, ms.float32), "scaler"])
+def test_a_loop_says_its_scale_itself(scale):
+    net, inputs = WithLoss(), batch()
+    grads = ms.value_and_grad(net, None, net.trainable_params())(*inputs)[1]
+    watched = Watched(net, nn.SGD(net.trainable_params(), 0.1))
+    scaler = ms.amp.DynamicLossScaler(scale_value=8, scale_factor=2, scale_window=50)
+    watched.integration.loss_scale = scaler if scale == "scaler" else scale
+    found = watched.step(None, tuple(grad * 8 for grad in grads))
+    np.testing.assert_allclose(found["micro_norm"], norms(grads), rtol=1e-5)
+    assert found["loss_scale"] == 8
+    assert "loss_scale" not in watched.step(None, grads)  # it is said at each step
+
+
+def test_norms_reduced_over_ranks_are_those_of_the_update(monkeypatch):
+    monkeypatch.setenv("RANK_SIZE", "2")
+    net, inputs = WithLoss(), batch()
+    grads = ms.value_and_grad(net, None, net.trainable_params())(*inputs)[1]
+    watched = Watched(net, nn.SGD(net.trainable_params(), 0.1))
+    watched.integration.micro_step(None, grads, accumulated=grads)
+    found = watched.step(None, tuple(grad * 3 for grad in grads))
+    np.testing.assert_allclose(found["device_norm"], norms(grads), rtol=1e-5)
+    np.testing.assert_allclose(found["device_norm_global"], 3 * norms(grads), rtol=1e-5)
+
+
+def test_a_step_in_a_graph_is_told_once_with_what_is_missing(caplog):
+    net = WithLoss()
+    optimizer = nn.SGD(net.trainable_params(), 0.1)
+    forward_backward = ms.value_and_grad(net, None, net.trainable_params())
+
+    @ms.jit
+    def step(inputs, targets):
+        loss, grads = forward_backward(inputs, targets)
+        optimizer(grads)
+        return loss
+
+    watched = Watched(net, optimizer)
+    with caplog.at_level(logging.WARNING, "healthwatch"):
+        for _ in range(4):
+            found = watched.step(step(*batch()))
+    assert "grad_norm" not in found
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "SGD" in line
+    assert "@jit" in line
+    assert "grad_norm" in line
+
+
+def test_a_loop_in_which_gradients_are_seen_is_told_nothing(caplog):
+    net = WithLoss()
+    cell = nn.TrainOneStepCell(net, nn.SGD(net.trainable_params(), 0.1))
+    watched = Watched(cell, cell.optimizer)
+    with caplog.at_level(logging.WARNING, "healthwatch"):
+        for _ in range(4):
+            watched.step(cell(*batch()))
+    assert caplog.records == []
+
+
+def test_model_train_is_watched_by_a_callback(tmp_path):
+    from healthwatch.integrations.mindspore.callback import HealthWatch
+
+    config = tmp_path / "train.yaml"
+    ours = {"output": str(tmp_path / "output"), "rules": ["builtin:loss"]}
+    config.write_text(yaml.safe_dump({"healthwatch": ours}))
+
+    def rows():
+        for step in range(6):
+            inputs, targets = (each.asnumpy() for each in batch())
+            yield inputs, targets * (np.nan if step == 4 else 1)
+
+    data = ms.dataset.GeneratorDataset(list(rows()), ["inputs", "targets"], shuffle=False)
+    net = nn.Dense(4, 1)
+    model = ms.train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.01))
+    model.train(1, data, callbacks=[HealthWatch(config)])
+    with Run.open(tmp_path / "output") as run:
+        frames = list(run.frames())
+        fired = [(each.rule, each.now.step) for each in run.transitions() if each.reason == "fired"]
+        ended = run.attempts()[-1].reason
+    assert [frame.step for frame in frames] == [1, 2, 3, 4, 5, 6]
+    metrics = {column.series.metric for column in frames[0].columns}
+    assert metrics >= {"loss", "grad_norm", "micro_norm", "device_norm", "lr"}
+    assert fired[0] == ("LossNonFinite", 5)
+    assert ended == "end"
