@@ -20,10 +20,11 @@ class Bracket:
     """The screen of `spike_ratio`: the divisor is at most the median."""
 
     eager = False
+    tolerant = True
     centre = None
 
     def __init__(self) -> None:
-        self.passed: Mask | None = None
+        self.passed: Mask = np.zeros(0, bool)
         self._low: Floats = np.empty(0)
         self._below: Counts = np.zeros(0, np.uint8)
 
@@ -32,7 +33,7 @@ class Bracket:
 
     def rebuild(self, span: Span) -> None:
         size = len(span.part.columns)
-        self._low, self._below, self.passed = np.empty(size), counts_for(span, 1)[0], None
+        self._low, self._below, self.passed = np.empty(size), counts_for(span, 1)[0], np.zeros(size, bool)
         self.fit(span, np.arange(size))
 
     def move(self, span: Span, leaving: range, entering: range) -> None:
@@ -40,12 +41,17 @@ class Bracket:
             count_out(self._below, span.row(row) < self._low)
         for row in entering:
             count_in(self._below, span.row(row) < self._low)
-        self.passed = self._below > (span.count - 1) // 2
+        self.passed = self._below > _most_below(span)
 
     def fit(self, span: Span, which: Indices) -> None:
         ordered = np.sort(span.columns(which), axis=1)
         low = ordered[:, int(_QUANTILE * (span.count - 1))]
         self._low[which] = low
-        self._below[which] = (ordered < low[:, None]).sum(axis=1)
-        if self.passed is not None:
-            self.passed[which] = False
+        below = (ordered < low[:, None]).sum(axis=1)
+        self._below[which] = below
+        self.passed[which] = below > _most_below(span)
+
+
+def _most_below(span: Span) -> int:
+    """How many values below L leave the median of the finite ones at or above it, whatever the gaps hold."""
+    return (span.count - span.gaps - 1) // 2

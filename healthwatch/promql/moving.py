@@ -6,7 +6,7 @@ Everything here is a shortcut. It never decides what the plain functions of `tra
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -34,6 +34,7 @@ class Span:
     now: int
     tick: int
     window: int
+    gaps: int = 0  # the most values that are not finite in any series
 
     @property
     def count(self) -> int:
@@ -100,7 +101,7 @@ class Moving:
     followers: list[Follower] = field(default_factory=list)
     span: Span | None = None
     irregular: Mask | None = None
-    _gaps: NDArray[np.int16] | None = None
+    _gaps: NDArray[np.uint16] | None = None
     _of: tuple[Labels | None, int] = (None, -1)
     _at: tuple[int, int] = (-1, -1)
 
@@ -124,10 +125,20 @@ class Moving:
         if span is None:
             return
         if before is not None and same and _follows(before, span):
-            self._move(before, span)
+            leaving, entering = range(before.start, span.start), range(before.now, span.now)
+            self._count(span, leaving, count_out)
+            self._count(span, entering, count_in)
+            self.span = span = self._marked(span)
+            for follower in self.followers:
+                follower.move(span, leaving, entering)
         else:
-            self._rebuild(span)
-        self._mark_irregular()
+            self._gaps = None
+            self._count(span, range(span.start, span.now), count_in)
+            self.span = span = self._marked(span)
+            for follower in self.followers:
+                follower.rebuild(span)
+        if self.irregular is not None and np.count_nonzero(self.irregular) > _MOST_IRREGULAR * len(self.irregular):
+            self.span = None
 
     def _span_at(self, tick: int) -> Span | None:
         parts = self.selection.parts
@@ -143,39 +154,23 @@ class Moving:
             return None
         return Span(part, start, now, ring.tick(now), self.window)
 
-    def _rebuild(self, span: Span) -> None:
-        self._gaps = None
-        self._count(span, range(span.start, span.now), 1)
-        for follower in self.followers:
-            follower.rebuild(span)
-
-    def _move(self, before: Span, span: Span) -> None:
-        leaving, entering = range(before.start, span.start), range(before.now, span.now)
-        self._count(span, leaving, -1)
-        self._count(span, entering, 1)
-        for follower in self.followers:
-            follower.move(span, leaving, entering)
-
-    def _count(self, span: Span, rows: range, sign: int) -> None:
+    def _count(self, span: Span, rows: range, change: Callable[[Counts, Mask], None]) -> None:
         """Keep count of the values that are not finite."""
         for row in rows:
             if span.part.ring.state(row) > FINITE:
                 gaps = ~np.isfinite(span.row(row))
                 if self._gaps is None:
-                    self._gaps = np.zeros(len(gaps), np.int16)
-                self._gaps += sign * gaps
+                    self._gaps = np.zeros(len(gaps), np.uint16)
+                change(self._gaps, gaps)
 
-    def _mark_irregular(self) -> None:
-        self.irregular = None
-        if self._gaps is not None:
-            irregular = self._gaps > 0
-            share = np.count_nonzero(irregular)
-            if not share:
-                self._gaps = None
-            elif share > _MOST_IRREGULAR * len(irregular):
-                self.span = None
-            else:
-                self.irregular = irregular
+    def _marked(self, span: Span) -> Span:
+        """The span with the most gaps of any series."""
+        most = 0 if self._gaps is None else int(self._gaps.max())
+        if self._gaps is None or not most:
+            self._gaps = self.irregular = None
+            return span
+        self.irregular = self._gaps > 0
+        return replace(span, gaps=most)
 
 
 def _follows(before: Span, span: Span) -> bool:

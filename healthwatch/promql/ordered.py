@@ -23,6 +23,7 @@ class Ordered:
     """
 
     eager = False
+    tolerant = False
     passed = None
 
     def __init__(self, exchange: Exchange) -> None:

@@ -46,6 +46,10 @@ class Screen(Protocol):
         """Whether bounds taken anew may well decide what the old ones did not."""
 
     @property
+    def tolerant(self) -> bool:
+        """Whether the bounds hold for series with gaps too."""
+
+    @property
     def centre(self) -> Floats | None: ...
 
     @property
@@ -167,6 +171,7 @@ class Arbiter:
         self._function, self._min_samples = pattern.function, pattern.min_samples
         self._moving, self._screen = moving, screen
         self._span: Span | None = None
+        self._irregular: Mask | None = None
         self._decided: dict[float, Decided | None] = {}
 
     def at(self, moment: Moment, bound: float) -> Decided | None:
@@ -174,6 +179,8 @@ class Arbiter:
         span = self._moving.at(moment)
         if span is None or span.count < self._min_samples:
             return None
+        enough = span.count - span.gaps >= self._min_samples
+        self._irregular = None if self._screen.tolerant and enough else self._moving.irregular
         if span is not self._span:
             self._span = span
             self._decided.clear()
@@ -203,14 +210,14 @@ class Arbiter:
         proven = now <= limit
         if not divisor.min() > 0:
             proven &= divisor > 0
-        for doubt in (self._screen.passed, self._moving.irregular):
+        for doubt in (self._screen.passed, self._irregular):
             if doubt is not None:
                 proven &= ~doubt
         return proven
 
     def _worth_fitting(self, divisor: Floats, doubtful: Indices, many: bool) -> Mask:
         """For which of the doubtful new bounds may decide; of very many only those whose bounds don't hold."""
-        irregular, passed = self._moving.irregular, self._screen.passed
+        irregular, passed = self._irregular, self._screen.passed
         worth = np.full(len(doubtful), self._screen.eager and not many)
         if not many:
             worth |= ~(divisor[doubtful] > 0)

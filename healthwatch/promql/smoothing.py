@@ -7,7 +7,7 @@ import numpy as np
 from healthwatch.promql.moving import Span
 from healthwatch.promql.training import alpha
 from healthwatch.promql.vector import Indices
-from healthwatch.stream.ring import FINITE, Floats
+from healthwatch.stream.ring import FINITE, POSITIVE, Floats
 from healthwatch.stream.ticks import TICKS_PER_STEP
 
 _REBUILD_AFTER = 100_000
@@ -25,6 +25,7 @@ class Smoothing:
     """
 
     eager = False
+    tolerant = True  # what is left out of the sum only makes the weights' sum too large
     centre = None
     passed = None
 
@@ -63,8 +64,11 @@ class Smoothing:
             self._total *= decay
             self._total += values
             self._magnitude *= decay
-            np.abs(values, out=self._buffer)
-            self._magnitude += self._buffer
+            if span.part.ring.state(row) == POSITIVE:
+                self._magnitude += values
+            else:
+                np.abs(values, out=self._buffer)
+                self._magnitude += self._buffer
 
     def _weight(self, ticks: int) -> float:
         return float(self._decay ** (ticks / TICKS_PER_STEP))

@@ -24,6 +24,7 @@ class Spread:
     """The screen of `robust_zscore`: the centre is at most the median, the divisor at most that of the score."""
 
     eager = True
+    tolerant = False
 
     def __init__(self) -> None:
         self.centre: Floats = np.empty(0)
