@@ -53,7 +53,7 @@ class Span:
     def baseline(self, which: Indices) -> Baseline:
         """What the plain functions need for some of the series."""
         values = np.ascontiguousarray(self.columns(which).T)
-        return Baseline(self.row(self.now)[which], values, np.isfinite(values), self.ticks(), self.tick, self.window)
+        return Baseline(self.row(self.now)[which], values, np.isfinite(values), self.ticks, self.tick, self.window)
 
     def _ring_columns(self, which: Indices) -> Indices:
         place = self.part.place

@@ -95,7 +95,7 @@ def sum_groups(values: Floats, starts: Indices) -> Floats:
 
 def _sum_in_order(values: Floats) -> float:
     if not np.isfinite(values).all():
-        return float(values.sum())
+        return float(np.add.accumulate(values)[-1])
     return float(_finished(*compensated(values[:, None]))[0])
 
 

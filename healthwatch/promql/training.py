@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -28,27 +29,48 @@ RELATIVE_FLOOR = 1e-3
 """No deviation counts as smaller than this part of the centre."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Baseline:
     """One column a series: `now` (NaN: none), the values before it, and which of those are finite samples.
 
-    `ticks` are those of the rows of `values`, `tick` that of `now`, `window` how far back the rule looks.
+    `tick` is that of `now`, `window` how far back the rule looks; `ticks` are those of the rows of `values`.
     """
 
     now: Floats
     values: Floats
     finite: Mask
-    ticks: NDArray[np.int64]
+    row_ticks: Callable[[], NDArray[np.int64]]
     tick: int
     window: int
 
+    @cached_property
+    def ticks(self) -> NDArray[np.int64]:
+        return self.row_ticks()
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether every value is a finite sample."""
+        return bool(self.finite.all())
+
+    @cached_property
     def counts(self) -> Counts:
+        if self.complete:
+            return np.full(len(self.now), len(self.values))
         return np.asarray(self.finite.sum(axis=0))
 
-    def columns(self, which: Mask | NDArray[np.intp]) -> Baseline:
-        return Baseline(
-            self.now[which], self.values[:, which], self.finite[:, which], self.ticks, self.tick, self.window
-        )
+    def medians(self, values: Floats) -> Floats:
+        """The median of each column's values where the samples are finite, NaN where none is.
+
+        Along the last axis numpy sorts several times as fast.
+        """
+        held = values if self.complete else np.where(self.finite, values, np.inf)
+        ordered = np.sort(np.ascontiguousarray(held.T), axis=1).T
+        if self.complete:
+            return halfway(ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2])
+        columns = np.arange(len(self.now))
+        low = ordered[np.maximum(self.counts - 1, 0) // 2, columns]
+        high = ordered[np.minimum(self.counts // 2, len(ordered) - 1), columns]
+        return np.where(self.counts > 0, halfway(low, high), np.nan)
 
 
 Result: TypeAlias = tuple[Floats, Mask]
@@ -80,21 +102,21 @@ def evaluate(function: TrainingFunction, baseline: Baseline, min_samples: float)
     if not len(baseline.values):
         return np.zeros(len(baseline.now)), nothing(len(baseline.now))
     values, defined = function.compare(baseline)
-    return values, defined & (baseline.counts() >= max(min_samples, 1)) & ~np.isnan(baseline.now)
+    return values, defined & (baseline.counts >= max(min_samples, 1)) & ~np.isnan(baseline.now)
 
 
 @_training(3)
 def spike_ratio(baseline: Baseline) -> Result:
     """Now over the median of the baseline."""
-    centre = medians(baseline.values, baseline.finite)
+    centre = baseline.medians(baseline.values)
     return baseline.now / centre, centre > 0
 
 
 @_training(16)
 def robust_zscore(baseline: Baseline) -> Result:
     """Distance from the median in scaled median absolute deviations."""
-    centre = medians(baseline.values, baseline.finite)
-    spread = MAD_SCALE * medians(np.abs(baseline.values - centre), baseline.finite)
+    centre = baseline.medians(baseline.values)
+    spread = MAD_SCALE * baseline.medians(np.abs(baseline.values - centre))
     return _standardised(baseline.now, centre, spread)
 
 
@@ -103,7 +125,7 @@ def zscore(baseline: Baseline) -> Result:
     """Distance from the mean in population standard deviations."""
     centre = means(baseline)
     deviation = np.where(baseline.finite, baseline.values - centre, 0.0)
-    return _standardised(baseline.now, centre, np.sqrt(add_rows(deviation * deviation) / baseline.counts()))
+    return _standardised(baseline.now, centre, np.sqrt(add_rows(deviation * deviation) / baseline.counts))
 
 
 @_training(3)
@@ -134,24 +156,6 @@ def _standardised(now: Floats, centre: Floats, spread: Floats) -> Result:
     return (now - centre) / divisor, divisor > 0
 
 
-def medians(values: Floats, finite: Mask) -> Floats:
-    """The median of each column's finite values, NaN where it has none."""
-    counts = finite.sum(axis=0)
-    held = values if finite.all() else np.where(finite, values, np.inf)
-    # Along the last axis numpy sorts several times as fast.
-    return middle(np.sort(np.ascontiguousarray(held.T), axis=1).T, counts)
-
-
-def middle(ordered: Floats, counts: Counts) -> Floats:
-    """The median of the first `counts` of each sorted column."""
-    if not len(ordered):
-        return np.full(ordered.shape[1], np.nan)
-    columns = np.arange(ordered.shape[1])
-    low = ordered[np.maximum(counts - 1, 0) // 2, columns]
-    high = ordered[np.minimum(counts // 2, len(ordered) - 1), columns]
-    return np.where(counts > 0, halfway(low, high), np.nan)
-
-
 def halfway(low: Floats, high: Floats) -> Floats:
     """(low + high) / 2, also where the sum overflows."""
     total = low + high
@@ -163,7 +167,7 @@ def halfway(low: Floats, high: Floats) -> Floats:
 
 
 def means(baseline: Baseline) -> Floats:
-    return add_rows(np.where(baseline.finite, baseline.values, 0.0)) / baseline.counts()
+    return add_rows(np.where(baseline.finite, baseline.values, 0.0)) / baseline.counts
 
 
 def weighted_means(baseline: Baseline) -> Floats:

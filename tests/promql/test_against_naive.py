@@ -58,8 +58,20 @@ comparison = st.sampled_from([">", "<", ">=", "<=", "==", "!="])
 grouping = st.sampled_from(["", "by (g)", "without (e)", "by (g, e)", "by (__name__)"])
 matching = st.sampled_from(["", "on (g)", "ignoring (e)", "on ()"])
 exact_over_time = st.sampled_from(
-    "max_over_time min_over_time last_over_time first_over_time count_over_time present_over_time changes resets "
-    "ts_of_first_over_time ts_of_last_over_time ts_of_max_over_time ts_of_min_over_time".split()
+    [
+        "max_over_time",
+        "min_over_time",
+        "last_over_time",
+        "first_over_time",
+        "count_over_time",
+        "present_over_time",
+        "changes",
+        "resets",
+        "ts_of_first_over_time",
+        "ts_of_last_over_time",
+        "ts_of_max_over_time",
+        "ts_of_min_over_time",
+    ]
 )
 
 
@@ -96,8 +108,19 @@ inexact = st.one_of(
     st.builds(
         "{}({})".format,
         st.sampled_from(
-            "sum_over_time avg_over_time stddev_over_time stdvar_over_time mad_over_time deriv rate increase delta "
-            "irate idelta".split()
+            [
+                "sum_over_time",
+                "avg_over_time",
+                "stddev_over_time",
+                "stdvar_over_time",
+                "mad_over_time",
+                "deriv",
+                "rate",
+                "increase",
+                "delta",
+                "irate",
+                "idelta",
+            ]
         ),
         window,
     ),
