@@ -68,16 +68,17 @@ class Evidence:
         for ticks, values in self._past(sample.labels, history):
             here = np.flatnonzero(ticks > tick_of(step - 1))
             if len(here):
-                baseline = _baseline(ticks, values, int(here[0]), self.window)
-                return replace(sample, now=self._most(values[here]), baseline=baseline)
+                place = int(here[self._most(values[here])])
+                baseline = _baseline(ticks, values, place, self.window)
+                return replace(sample, now=float(values[place]), baseline=baseline)
         return sample
 
-    def _most(self, values: Floats) -> float:
-        """The sample that speaks for the step: what is not finite first, then what is furthest the wrong way."""
-        wild = values[~np.isfinite(values)]
+    def _most(self, values: Floats) -> int:
+        """Which sample speaks for the step: what is not finite first, then what is furthest the wrong way."""
+        wild = np.flatnonzero(~np.isfinite(values))
         if len(wild):
-            return float(wild[0])
-        return float(values.min() if self.lowest else values.max())
+            return int(wild[0])
+        return int(values.argmin() if self.lowest else values.argmax())
 
     def _trace(self, sample: Sample, history: History) -> Iterator[Trace]:
         for ticks, values in self._past(sample.labels, history):
