@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from healthwatch.promql.sums import add_rows
+from healthwatch.promql.sums import SMALL, add_rows
 from healthwatch.promql.window import Packed, Window
 from healthwatch.stream.ring import Floats, Mask
 from healthwatch.stream.ticks import TICKS_PER_STEP
@@ -87,16 +87,23 @@ def _common_line(window: Window) -> Line:
     x -= mean
     weights = x / (x @ x)
     first = window.blocks[0][0]
-    slope, total = np.zeros(len(first)), np.zeros(len(first))
-    row = 0
-    for block in window.blocks:
-        for values in block:
-            change = values - first
-            total += change
-            change *= weights[row]
-            slope += change
-            row += 1
+    total, slope = _moments(window, first, weights)
     return _line(slope, np.full(len(first), seconds[0] + mean), first, total / len(seconds))
+
+
+def _moments(window: Window, first: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """The sum of the changes since the first row, and their sum with weights; row by row where they are many."""
+    if sum(block.size for block in window.blocks) <= SMALL:
+        changes = window.values - first
+        return add_rows(changes), add_rows(changes * weights[:, None])
+    total, slope = np.zeros(len(first)), np.zeros(len(first))
+    rows = (values for block in window.blocks for values in block)
+    for values, weight in zip(rows, weights, strict=True):
+        change = values - first
+        total += change
+        change *= weight
+        slope += change
+    return total, slope
 
 
 def _line(slope: Floats, centre: Floats, first: Floats, above: Floats) -> Line:

@@ -15,7 +15,8 @@ from healthwatch.stream.ring import Floats, Mask
 _CANCELS_BELOW = 1e-3
 """A plain sum stands if it is at least this part of the sum of magnitudes."""
 
-_SMALL = 1 << 16
+SMALL = 1 << 16
+"""Up to so many values numpy's overhead counts, beyond them the memory that whole arrays take."""
 
 
 def add_rows(rows: Floats) -> Floats:
@@ -23,7 +24,7 @@ def add_rows(rows: Floats) -> Floats:
 
     (`np.sum` adds a single column pairwise, many columns row by row.)
     """
-    if rows.size <= _SMALL:
+    if rows.size <= SMALL:
         return np.asarray(np.add.accumulate(rows, axis=0)[-1] if len(rows) else np.zeros(rows.shape[1:]))
     total: Floats = rows[0].copy()
     for row in rows[1:]:
@@ -54,7 +55,7 @@ def add_blocks(blocks: Sequence[Floats]) -> Floats:
     """`add_rows` of blocks of rows that belong one below the other."""
     if len(blocks) == 1:
         return add_rows(blocks[0])
-    if sum(block.size for block in blocks) <= _SMALL:
+    if sum(block.size for block in blocks) <= SMALL:
         return add_rows(np.concatenate(blocks))
     total = add_rows(blocks[0])
     for row in blocks[1]:
