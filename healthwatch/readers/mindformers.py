@@ -22,6 +22,7 @@ _RECORD = re.compile(
     r'|"(?P<norm>local_norm|device_norm)": (?P<param>[^{}]+?): *(?P<value>[^\s{}]+) ?\}'
     r'|(?P<json>"(?:iter|step|micro_step)": [^{}]*?) ?\})'
 )
+_NORM = re.compile(r'\{ ?"(local_norm|device_norm)": ([^{}]*): *([^\s{}:]+) ?\}\s*\Z')
 _LOGITS = re.compile(r"step:\[ *(\d+)/ *\d+\] max_attention_logit/(\S+): \[([^\[\]]*)\]")
 _LOGITS_SUMMARY = re.compile(r"max_attention_logit/(?:mean|max): \S")
 _BEGINNING = re.compile(r'\{ ?(?:step:\[|"(?:iter|step|micro_step|local_norm|device_norm)":)|max_attention_logit/')
@@ -72,16 +73,16 @@ class MindFormersLog:
         if "step" in line:
             self._steps_line(line)
         elif '_norm": ' in line:
-            self._braced(line)
+            self._norm_line(line)
         elif not self._top_k_given and "num_experts_per_tok" in line:
             found = _TOP_K.search(line)
             self._top_k = int(found[1]) if found else self._top_k
         elif _START in line:
             self._restart()
-        self.passed.late = self._steps.late
-        return self._steps.take()
+        return self._steps.take() if self._steps.ready else ()
 
     def finish(self) -> Sequence[Frame]:
+        self.passed.late = self._steps.late
         return self._steps.finish()
 
     # One line
@@ -95,6 +96,17 @@ class MindFormersLog:
             found = _ACCUMULATION.search(line)
             if found:
                 self._steps.expect(int(found[1]))
+
+    def _norm_line(self, line: str) -> None:
+        """Most lines of a log that holds norms are these: one that ends as it should is read without a search."""
+        found = _NORM.match(line, line.find("{"))
+        if found is None or not self._step:
+            self._braced(line)
+            return
+        try:
+            self._norm(found[1], found[2], float(found[3]))
+        except ValueError:
+            self.passed.unread(self._line)
 
     def _restart(self) -> None:
         self._steps.restart()

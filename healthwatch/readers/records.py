@@ -70,10 +70,10 @@ class RecordLog:
                 self._record(_DECODER.decode(line))
             except (msgspec.DecodeError, ValueError):
                 self.passed.unread(self._line)
-        self.passed.late = self._steps.late
-        return self._steps.take()
+        return self._steps.take() if self._steps.ready else ()
 
     def finish(self) -> Sequence[Frame]:
+        self.passed.late = self._steps.late
         return self._steps.finish()
 
     def _record(self, record: Record) -> None:

@@ -33,7 +33,7 @@ class Steps:
         self._micro_steps = 0
         self._parts: dict[tuple[str, int | None], dict[Part, Sequence[float]]] = {}
         self._series: dict[tuple[str, tuple[Part, ...]], Series] = {}
-        self._ready: list[Frame] = []
+        self.ready: list[Frame] = []
 
     def enter(self, step: int, time: float = 0.0) -> bool:
         """Make `step` the one under way; False where it has been closed, and a sample of it is late."""
@@ -68,7 +68,7 @@ class Steps:
 
     def take(self) -> list[Frame]:
         """The frames that have been closed since the last call."""
-        ready, self._ready = self._ready, []
+        ready, self.ready = self.ready, []
         return ready
 
     def finish(self) -> list[Frame]:
@@ -88,7 +88,7 @@ class Steps:
         frame.add(self.table.register("attempt_step", [{}]), step - self._first + 1)
         seen = max((micro_step for _, micro_step in parts if micro_step is not None), default=-1) + 1
         frame.close(max(seen, self._micro_steps) or None)
-        self._ready.append(frame)
+        self.ready.append(frame)
 
     def _series_of(self, metric: str, parts: tuple[Part, ...]) -> Series:
         series = self._series.get((metric, parts))

@@ -183,8 +183,8 @@ def test_a_step_is_over_when_the_next_one_says_something():
     (frame,) = reader.feed('{ "step": 41, "micro_step": 1 }')
     assert frame.step == 40
     assert not reader.feed('{"step": 40, "micro_step": 1, "device_loss": 1.5}')
-    assert reader.passed.late == 1
     assert [frame.step for frame in reader.finish()] == [41]
+    assert reader.passed.late == 1
 
 
 def at_step(step: int) -> str:
