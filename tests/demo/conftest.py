@@ -24,7 +24,10 @@ def trainings(tmp_path_factory: pytest.TempPathFactory) -> Trainings:
     nowhere = {"DEMO_HTTP_URL": "json://127.0.0.1:9/none", "DEMO_MAIL_URL": "json://127.0.0.1:9/none"}
     demo = start(folders[0], "run")
     healthy = start(folders[1], "train", "--no-faults", **nowhere)
-    return Trainings(finish(demo, folders[0]), finish(healthy, folders[1]))
+    try:
+        return Trainings(finish(demo, folders[0]), finish(healthy, folders[1]))
+    finally:
+        healthy.kill()
 
 
 @pytest.fixture(scope="session")
