@@ -2,9 +2,9 @@
 
     python benchmarks/monitors.py [--runs 5]
 
-The first table needs MindSpore; all but its last row need MindSpore Transformers and the shims that let it run on a
-CPU, and are measured by the interpreter of `.venv-mindformers` where that exists. Every figure is the median of interleaved
-runs; what counts are the ratios.
+The first table needs MindSpore; all but its last row need MindSpore Transformers and the shims that let it run
+on a CPU, and are measured by the interpreter of `.venv-mindformers` where that exists. Every figure is the median of
+interleaved runs; what counts are the ratios.
 """
 
 from __future__ import annotations
