@@ -24,6 +24,7 @@ from naive_rules import (
     parameter_spike,
     saturation,
     spike,
+    stays,
 )
 
 LOSSES = ("loss", "local_loss", "device_loss")
@@ -39,14 +40,24 @@ class Rule:
     for_records: int = 1
     warmup: int = 0
     keep: int = 10
+    until: Callable[[Samples, Labels, int], bool] | None = None  # whether what fires is held at a tick
 
 
 RULES = (
     *(Rule("LossNonFinite", "critical", metric, nonfinite(metric)) for metric in LOSSES),
     *(Rule("GradNormNonFinite", "critical", metric, nonfinite(metric)) for metric in NORMS),
-    Rule("LossSpike", "warning", "loss", spike("loss", 128, lambda ratio: ratio > 1.5), for_records=2),
-    Rule("LossSpikeSevere", "critical", "loss", spike("loss", 128, lambda ratio: ratio >= 2), for_records=5),
-    Rule("GradNormSpike", "critical", "grad_norm", spike("grad_norm", 50, lambda ratio: ratio >= 2), for_records=3),
+    Rule("LossSpike", "warning", "loss", spike("loss", 128, lambda ratio: ratio > 1.5), 2, until=stays("loss", 1.3)),
+    Rule(
+        "LossSpikeSevere", "critical", "loss", spike("loss", 128, lambda ratio: ratio >= 2), 5, until=stays("loss", 1.3)
+    ),
+    Rule(
+        "GradNormSpike",
+        "critical",
+        "grad_norm",
+        spike("grad_norm", 50, lambda ratio: ratio >= 2),
+        for_records=3,
+        until=stays("grad_norm", 2),
+    ),
     Rule("ParamGradNormSpike", "warning", "micro_norm", parameter_spike, warmup=60),
     Rule("AttentionLogitHigh", "warning", "max_attention_logit", above("max_attention_logit", 100)),
     Rule("AttentionLogitExtreme", "critical", "max_attention_logit", above("max_attention_logit", 1000)),
@@ -74,7 +85,7 @@ class Alert:
     firing: bool = False
     clear_since: int | None = None
 
-    def advance(self, step: int, breach: int | None, rule: Rule) -> str | None:
+    def advance(self, step: int, breach: int | None, rule: Rule, *, held: bool = False) -> str | None:
         """`"fired"` or `"resolved"` where this step brings it about; `breach` is its first tick that breached."""
         if breach is not None:
             self.since = self.since if self.breaches else breach
@@ -82,6 +93,8 @@ class Alert:
             if not self.firing and self.breaches >= rule.for_records:
                 self.firing = True
                 return "fired"
+        elif self.firing and held:
+            self.clear_since = None
         elif self.firing:
             self.clear_since = step if self.clear_since is None else self.clear_since
             if step - self.clear_since >= rule.keep:
@@ -123,7 +136,8 @@ def events(rule: Rule, samples: Samples) -> list[Event]:
     for step, verdicts in verdicts_by_step(rule, samples):
         for labels, breach in verdicts.items():
             alert = alerts.setdefault(labels, Alert())
-            change = alert.advance(step, breach, rule)
+            held = alert.firing and rule.until is not None and rule.until(samples, labels, step * STEP)
+            change = alert.advance(step, breach, rule, held=held)
             if change:
                 found.append(Event(step, change, alert.since, labels))
     return found

@@ -166,6 +166,24 @@ def spike(metric: str, steps: int, ratio: Callable[[float], bool]) -> Callable[[
     return evaluate
 
 
+def quantile(values: list[float], q: float) -> float:
+    """Between the two samples that it lies between."""
+    ordered = sorted(values)
+    place = q * (len(ordered) - 1)
+    low, part = math.floor(place), place - math.floor(place)
+    return ordered[low] * (1 - part) + ordered[min(low + 1, len(ordered) - 1)] * part
+
+
+def stays(metric: str, factor: float) -> Callable[[Samples, Labels, int], bool]:
+    """The median of 20 steps is above so many times the lowest tenth of 2,000: a new level is no recovery."""
+
+    def held(samples: Samples, labels: Labels, tick: int) -> bool:
+        recent, long = ([value for _, value in samples.finite(metric, labels, tick, steps)] for steps in (20, 2000))
+        return bool(recent) and quantile(recent, 0.5) > factor * quantile(long, 0.1)
+
+    return held
+
+
 def parameter_spike(samples: Samples, tick: int) -> Verdicts:
     """8 times its own median, and a twentieth of what the micro-batch's whole gradient measures."""
     row = samples.row("micro_norm", tick)
