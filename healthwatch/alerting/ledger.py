@@ -109,13 +109,17 @@ class Ledger:
 
     def last_verdict(self, rows: Rows) -> Now | None:
         """The last breach or clear of any of the rows."""
-        found = self._rows[rows]["last_verdict"]
-        return _now(found[np.lexsort((found["step"], found["attempt"]))[-1]])
+        found = self._rows["last_verdict"][rows]
+        return _now(found[np.argmax((found["attempt"].astype("i8") << 40) + found["step"])])
 
     def live(self) -> tuple[list[LabelSet], NDArray[Any]]:
         """The alerts that are pending or firing: their label sets, and their rows as an array of `ROW`."""
         rows = np.flatnonzero(self._live)
         return [self.labels[row] for row in rows], self._rows[rows]
+
+    def living(self) -> NDArray[np.bool_]:
+        """Which of `labels` have an alert that is pending or firing."""
+        return self._live
 
     def revive(self, labels: Sequence[LabelSet], rows: NDArray[Any]) -> None:
         """Take in what `live` gave, before the first step."""

@@ -3,7 +3,7 @@
 from healthwatch.recording.codec import dump
 from healthwatch.recording.origin import describe, write_rules
 from healthwatch.recording.run import Attempt, Delivery, Run
-from healthwatch.recording.state import reach, recall, revive, rows_of
+from healthwatch.recording.state import Snapshots, reach, recall, revive, rows_of
 from healthwatch.recording.writer import Recording
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Delivery",
     "Recording",
     "Run",
+    "Snapshots",
     "describe",
     "dump",
     "reach",

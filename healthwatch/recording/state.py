@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from healthwatch.alerting.escalation import Standing, Told
-from healthwatch.alerting.ledger import ROW
+from healthwatch.alerting.ledger import ROW, Ledger
 from healthwatch.alerting.model import Incident, LabelSet, Now
 from healthwatch.promql import ast
 from healthwatch.stream import TICKS_PER_STEP, Frame, tick_of
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from healthwatch.engine import Engine
 
 FEWEST_STEPS = 2000  # of samples that a resumed run reads
+MANY, EVERY = 1000, 20  # alerts of a rule; steps
 
 
 def _plain(value: Any) -> Any:
@@ -54,13 +55,51 @@ class _Watch(msgspec.Struct):
     first_step: int | None
 
 
-class _Alerts(msgspec.Struct):
-    labels: list[LabelSet]
-    rows: bytes
+class Snapshots:
+    """The state of an engine, step by step. What has not changed since the last one is the same object.
+
+    Thousands of alerts at once are written where one of them changes its phase, and every so often: their phases are
+    exact all the same, and the values at their last breach may be a few steps old.
+    """
+
+    def __init__(self) -> None:
+        self._labels: dict[str, tuple[object, bytes, bytes]] = {}  # by rule: label sets, which of them live, encoded
+        self._rows: dict[
+            str, tuple[bytes, int, bytes, int]
+        ] = {}  # by rule: encoded, when, of which labels, how many fire
+
+    def of(self, engine: Engine) -> dict[str, bytes]:
+        """The whole of it, by key. What is not there is inactive."""
+        rows = rows_of(engine, alerts=False)
+        last = engine.clock.moments[0]
+        for rule, page in engine.book.pages.items():
+            if len(page.ledger):
+                labels = rows[f"labels:{rule}"] = self._labels_of(rule, page.ledger)
+                step = last.step if last is not None else 0
+                rows[f"alerts:{rule}"] = self._rows_of(rule, page.ledger, labels, step)
+        return rows
+
+    def _labels_of(self, rule: str, ledger: Ledger) -> bytes:
+        labels, live, encoded = self._labels.get(rule, (None, b"", b""))
+        now = ledger.living().tobytes()
+        if labels is not ledger.labels or live != now:
+            encoded = _encode(ledger.live()[0])
+            self._labels[rule] = ledger.labels, now, encoded
+        return encoded
+
+    def _rows_of(self, rule: str, ledger: Ledger, labels: bytes, step: int) -> bytes:
+        firing = len(ledger.firing())
+        encoded, when, labels_then, firing_then = self._rows.get(rule, (b"", step, b"", 0))
+        same = labels_then is labels and firing_then == firing
+        if same and len(ledger) > MANY and 0 <= step - when < EVERY:
+            return encoded
+        encoded = ledger.live()[1].tobytes()
+        self._rows[rule] = encoded, step, labels, firing
+        return encoded
 
 
-def rows_of(engine: Engine) -> dict[str, bytes]:
-    """The whole of it, by key. What is not there is inactive."""
+def rows_of(engine: Engine, *, alerts: bool = True) -> dict[str, bytes]:
+    """The whole of it, by key, or all but the alerts."""
     rows = {
         "clock": _encode(engine.clock.moments),
         "watches": _encode({w.rule.name: _Watch(list(w.rows), w.silent, w.first_step) for w in engine.watches}),
@@ -69,9 +108,9 @@ def rows_of(engine: Engine) -> dict[str, bytes]:
     for rule, page in engine.book.pages.items():
         if page.incident is not None:
             rows[f"incident:{rule}"] = _encode(page.incident)
-        if len(page.ledger):
-            labels, alerts = page.ledger.live()
-            rows[f"alerts:{rule}"] = _encode(_Alerts(labels, alerts.tobytes()))
+        if len(page.ledger) and alerts:
+            labels, living = page.ledger.live()
+            rows |= {f"labels:{rule}": _encode(labels), f"alerts:{rule}": living.tobytes()}
     return rows
 
 
@@ -111,8 +150,8 @@ def revive(engine: Engine, rows: Mapping[str, bytes]) -> None:
             watch.rows.extend(known[name].rows)
             watch.silent, watch.first_step = known[name].silent, known[name].first_step
         if f"alerts:{name}" in rows:
-            alerts = msgspec.msgpack.decode(rows[f"alerts:{name}"], type=_Alerts)
-            engine.book.page(name).ledger.revive(alerts.labels, np.frombuffer(alerts.rows, ROW))
+            labels = msgspec.msgpack.decode(rows[f"labels:{name}"], type=list[LabelSet])
+            engine.book.page(name).ledger.revive(labels, np.frombuffer(rows[f"alerts:{name}"], ROW))
     rules = {watch.rule.name for watch in engine.watches}
     for name, incident in incidents.items():
         if incident.rule in rules:

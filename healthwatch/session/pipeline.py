@@ -21,7 +21,7 @@ from healthwatch.alerting.policy import policy_of
 from healthwatch.alerting.ports import Profiler
 from healthwatch.config import Config
 from healthwatch.engine import Engine, Outcome
-from healthwatch.recording import Recording, Run, describe, reach, recall, revive, rows_of
+from healthwatch.recording import Recording, Run, Snapshots, describe, reach, recall, revive
 from healthwatch.rulefile import Rule
 from healthwatch.session.control import Silences
 from healthwatch.session.failing import FailingReceivers
@@ -57,6 +57,7 @@ class Pipeline:
     _turn: threading.Lock = field(default_factory=threading.Lock)  # the loop's own thread or the watchman
     _watchman: Watchman | None = None
     _paused: float = 0.0
+    _snapshots: Snapshots = field(default_factory=Snapshots)
 
     def begin(self, first_step: int) -> None:
         """The first step is about to run."""
@@ -233,9 +234,10 @@ class Pipeline:
                 self.guard.tell("recording: locked", "the run file is locked; old samples are given up")
 
     def _state(self) -> Mapping[str, bytes] | None:
+        state: Mapping[str, bytes] | None = None
         with self.guard("state"):
-            return rows_of(self.engine)
-        return None
+            state = self._snapshots.of(self.engine)
+        return state
 
     def _send(self, notices: Sequence[Notice]) -> None:
         if self.delivery is None:
