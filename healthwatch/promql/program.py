@@ -10,19 +10,17 @@ import numpy as np
 
 from healthwatch.promql import ast
 from healthwatch.promql.check import type_of
-from healthwatch.promql.groups import numbered
+from healthwatch.promql.merge import Merge
 from healthwatch.promql.node import VectorNode, WindowNode
 from healthwatch.promql.parse import Expression
 from healthwatch.promql.plan import AnyNode, Place, Planner
 from healthwatch.promql.reach import Demand
-from healthwatch.promql.relabel import Clash
 from healthwatch.promql.select import Selection
 from healthwatch.promql.silence import silence
 from healthwatch.promql.subquery import stacked
 from healthwatch.promql.vector import (
     Derived,
     Indices,
-    Labels,
     Matrix,
     Moment,
     Vector,
@@ -153,7 +151,7 @@ class Query:
         self.vector = vector
         self.window = window
         self._selections = selections
-        self._public = Derived(Public.of)
+        self._public = Derived(Merge.shown)
         self._reading: dict[int, bool] = {}
         self._reading_of = -1
         calls = {each.function for each in ast.walk(expression.tree) if isinstance(each, ast.Call)}
@@ -194,7 +192,7 @@ class Query:
             raise TypeError(f"{self.expression.text} has no value at an instant")
         with silence():
             vector = self.vector.at(moment)
-        return self._public(vector.labels).view(vector)
+        return self._public(vector.labels)(vector)
 
     def plan(self) -> tuple[Planned, ...]:
         """The nodes of the expression, each below those that need it, once each."""
@@ -221,32 +219,3 @@ class Query:
         window = stacked(ticks, vectors, start, end)
         kept = np.ones(window.values.shape, bool) if window.present is None else window.present
         return Matrix(window.labels, ticks, window.values, kept)
-
-
-class Public:
-    """What is shown of a vector: names that were to be dropped are, elements with the same labels then are one."""
-
-    def __init__(self, labels: Labels, place: Indices | None, clash: Clash | None) -> None:
-        self._labels, self._place, self._clash = labels, place, clash
-
-    @classmethod
-    def of(cls, labels: Labels) -> Public:
-        sets = labels.shown()
-        member, keys = numbered(sets)
-        if len(keys) == len(sets):
-            return cls(labels if labels.drop is None else Labels(sets), None, None)
-        return cls(Labels(keys), member, Clash(member))
-
-    def view(self, vector: Vector) -> Vector:
-        if self._place is None or self._clash is None:
-            if vector.labels is self._labels:
-                return vector
-            return Vector(self._labels, vector.values, vector.kept, vector.known, vector.order, vector.grade)
-        self._clash.check(vector.kept)
-        size = len(self._labels)
-        values, kept, known = np.full(size, np.nan), np.zeros(size, bool), np.zeros(size, bool)
-        known[self._place[vector.known]] = True
-        kept[self._place[vector.kept]] = True
-        values[self._place[vector.kept]] = vector.values[vector.kept]
-        order = None if vector.order is None else self._place[vector.order]
-        return Vector(self._labels, values, kept, known, order)

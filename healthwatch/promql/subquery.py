@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from healthwatch.promql.merge import Merge
 from healthwatch.promql.node import VectorNode
-from healthwatch.promql.vector import Labels, Moment, Vector, nothing
+from healthwatch.promql.vector import Derived, Labels, Moment, Vector, nothing
 from healthwatch.promql.window import Window
 from healthwatch.stream import History
 from healthwatch.stream.ring import Mask
@@ -26,6 +27,7 @@ class Subquery:
     end_of: Callable[[Moment], int]
     _kept: dict[int, Vector] = field(default_factory=dict)
     _valid: tuple[int, int] = (-1, -1)
+    _distinct: Derived[Merge] = field(default_factory=lambda: Derived(Merge.distinct))
 
     def __call__(self, moment: Moment) -> Window:
         end = self.end_of(moment)
@@ -38,6 +40,7 @@ class Subquery:
         found = self._kept.get(tick)
         if found is None:
             found = self.inner.at(moment._replace(tick=tick))
+            found = self._distinct(found.labels)(found)
             newest = self.history.newest
             if self.inner.timeless and newest is not None and tick < newest:
                 found = self._kept[tick] = replace(found, values=found.values.copy())

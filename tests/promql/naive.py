@@ -118,8 +118,12 @@ class Naive:
         start = end - node.window
         found: dict[tuple[Labels, bool], Range] = {}
         for at in range((start // step + 1) * step, end + 1, step):
+            seen = set()
             for element in self.vector(node.expr, at):
                 key = element.labels, element.drops_name
+                if element.kept and key in seen:
+                    raise Failure("same labelset")
+                seen |= {key} if element.kept else set()
                 before = found.get(key, Range(key[0], [], start, end, known=False, drops_name=key[1]))
                 samples = [*before.samples, (at, element.value)] if element.kept else before.samples
                 found[key] = replace(before, samples=samples, known=before.known or element.known)
