@@ -170,14 +170,19 @@ class Session:
         elif loss is not None:
             self._log("local_loss", loss, self._micro_step - 1)
 
+    @_watched
     def log(self, micro_step: int | None = None, /, **scalars: Any) -> None:
         """Samples of metrics without labels, of the step under way; None is no sample.
 
         `micro_step` counts from 0; without it they are the whole step's. A value that is no number costs its own
         sample alone.
         """
+        if not (micro_step is None or hasattr(micro_step, "__index__")):
+            raise TypeError("write log(lr=0.1), or log(**values); what has labels goes to log_values")
         for metric, value in scalars.items():
-            self._log_scalar(metric, value, micro_step)
+            with self.guard("log"):
+                if value is not None:
+                    self._log(metric, value, micro_step)
 
     @_watched
     def log_values(
@@ -244,11 +249,6 @@ class Session:
     def _off(self) -> bool:
         """Switched off or closed; a process forked off a training (a data worker) is not the training."""
         return self._closed or os.getpid() != self._process
-
-    @_watched
-    def _log_scalar(self, metric: str, value: Any, micro_step: int | None) -> None:
-        if value is not None:
-            self._log(metric, value, micro_step)
 
     def _series(self, metric: str, labels: Sequence[Mapping[str, str]]) -> Series:
         """Reading 20,000 label sets takes 30 ms, so a metric's list is known by being the same object as last time."""

@@ -153,6 +153,20 @@ def test_values_that_are_no_numbers_cost_their_own_sample_alone(open_session, tm
     assert metrics == [{"scale", "step_time", "attempt_step", "healthwatch_seconds"}] * 2
 
 
+@pytest.mark.parametrize(
+    "call", [lambda hw: hw.log("norm", 2.0, param="a"), lambda hw: hw.log({"norm": 2.0}), lambda hw: hw.log_values(2.0)]
+)
+def test_a_wrong_call_is_told_once_and_the_loop_goes_on(open_session, tmp_path, caplog, call):
+    with open_session() as hw:
+        for _ in range(2):
+            call(hw)
+            hw.log(scale=1.0)
+            hw.step(1.0)
+    assert len(told(caplog, "TypeError")) == 1
+    with Run.open(tmp_path / "output") as run:
+        assert all("scale" in {column.series.metric for column in frame.columns} for frame in run.frames())
+
+
 def test_a_full_disk_stops_the_recording_and_alerts_go_on(open_session, tmp_path, caplog):
     with open_session() as hw:
         hw.step(1.0)
@@ -170,7 +184,7 @@ def test_at_the_end_every_problem_is_counted(open_session, caplog):
         for _ in range(3):
             hw.log(lr="fast")
             hw.step(1.0)
-    assert "problems of this run: log_scalar (3 times)" in caplog.text
+    assert "problems of this run: log (3 times)" in caplog.text
 
 
 class PanicException(BaseException):
