@@ -40,7 +40,7 @@ def line(incident: Incident, intent: Intent, rules: Rules | None = None) -> str:
     head = f"{incident.rule} {_state(incident, intent)} ({incident.severity}):"
     rule = (rules or {}).get(incident.rule)
     summary = rule.annotations.get("summary") if rule is not None else None
-    if summary is None or not incident.firing:
+    if summary is None or not incident.firing or not incident.active:
         return f"{head} {_worst(incident)} {_when(incident)}"
     worst = incident.firing[0]
     said = " ".join(summary.render(worst.labels, worst.value).split()).rstrip(".")

@@ -54,11 +54,17 @@ def wait_for(done, seconds=20.0):
 
 
 def test_stop_ends_the_training_at_the_step_boundary(session_of, tmp_path):
-    steps = []
-    with pytest.raises(healthwatch.TrainingStopped, match="LossHigh") as stopped, session_of({"stop": True, "after": 2}) as hw:
-        for step in range(1, 100):
-            hw.step(9.0 if step >= 5 else 2.0)
-            steps.append(step)
+    steps: list[int] = []
+    hw = session_of({"stop": True, "after": 2})
+
+    def loop() -> None:
+        with hw:
+            for step in range(1, 100):
+                hw.step(9.0 if step >= 5 else 2.0)
+                steps.append(step)
+
+    with pytest.raises(healthwatch.TrainingStopped, match="LossHigh") as stopped:
+        loop()
     assert isinstance(stopped.value, SystemExit)
     assert steps[-1] == 6
     with Run.open(tmp_path / "output") as run:
@@ -105,7 +111,8 @@ def test_a_command_gets_the_incident_and_no_step_waits(session_of, tmp_path):
 
 def test_a_command_has_a_time_limit_and_its_children_go_with_it(session_of, tmp_path):
     child = tmp_path / "child"
-    text = f"import subprocess, sys, time\np = subprocess.Popen(['sleep', '60'])\nopen({str(child)!r}, 'w').write(str(p.pid))\ntime.sleep(60)"
+    text = "import subprocess, sys, time\np = subprocess.Popen(['sleep', '60'])\n"
+    text += f"open({str(child)!r}, 'w').write(str(p.pid))\ntime.sleep(60)"
     with session_of({"command": {"run": [program(tmp_path, text)], "timeout": "2s"}}) as hw:
         hw.step(9.0)
         wait_for(lambda: hw.guard.failures["command"])
@@ -217,5 +224,3 @@ def test_every_built_in_action_is_an_entry_point():
     if not offered:
         pytest.skip("healthwatch is not installed here")
     assert offered == {entry.name: entry.value for entry in action.BUILTIN}
-
-

@@ -74,7 +74,9 @@ def smtp(**options: Any) -> Iterator[tuple[Mails, int]]:
 def test_starttls_with_login_and_a_private_authority(context, bundle, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", bundle)
     with smtp(tls_context=context, require_starttls=True, auth_required=True) as (mails, port):
-        url = f"mailtos://hw:s3cret@localhost:{port}/?mode=starttls&smtp=localhost&from=hw@run.example&to=o@site.example"
+        url = (
+            f"mailtos://hw:s3cret@localhost:{port}/?mode=starttls&smtp=localhost&from=hw@run.example&to=o@site.example"
+        )
         with delivery(oncall=url) as sent:
             sent.send([notice(title="CRITICAL: x")])
             wait_for(lambda: sent.state()[0].accepted)
@@ -85,7 +87,9 @@ def test_starttls_with_login_and_a_private_authority(context, bundle, monkeypatc
 
 def test_a_mail_server_of_an_unknown_authority_gets_no_password(context):
     with smtp(tls_context=context, require_starttls=True, auth_required=True) as (mails, port):
-        url = f"mailtos://hw:s3cret@localhost:{port}/?mode=starttls&smtp=localhost&from=hw@run.example&to=o@site.example"
+        url = (
+            f"mailtos://hw:s3cret@localhost:{port}/?mode=starttls&smtp=localhost&from=hw@run.example&to=o@site.example"
+        )
         with delivery(oncall=url) as sent:
             sent.send([notice()])
             wait_for(lambda: sent.state()[0].failed)
@@ -94,10 +98,10 @@ def test_a_mail_server_of_an_unknown_authority_gets_no_password(context):
 
 
 def test_a_relay_without_authentication():
-    with smtp() as (mails, port):
-        with delivery(oncall=f"mailto://127.0.0.1:{port}/?mode=insecure&from=hw@run.example&to=o@site.example") as sent:
-            sent.send([notice(title="CRITICAL: relayed")])
-            wait_for(lambda: sent.state()[0].accepted)
+    query = "mode=insecure&from=hw@run.example&to=o@site.example"
+    with smtp() as (mails, port), delivery(oncall=f"mailto://127.0.0.1:{port}/?{query}") as sent:
+        sent.send([notice(title="CRITICAL: relayed")])
+        wait_for(lambda: sent.state()[0].accepted)
     assert (mails.subjects, mails.logins) == (["CRITICAL: relayed"], [])
 
 

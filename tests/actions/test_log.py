@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import dataclass
 
 import pytest
 
 from healthwatch.actions import log
 from healthwatch.alerting.model import Incident, Intent, Now, Sample
+from healthwatch.rulefile.template import Template, compile_template
 
 NOW = Now(153, 0.0)
 
@@ -75,3 +77,24 @@ def test_a_name_can_not_forge_a_line(caplog):
 def test_every_incident_has_its_line(caplog):
     log.write(Intent("log", "error", "opened", (incident(), incident(rule="NaNLoss", firing=())), NOW))
     assert [record.getMessage().split()[0] for record in caplog.records] == ["GradNormSpike", "NaNLoss"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    annotations: dict[str, Template]
+    limit: int = 10
+
+
+def test_the_rules_own_words_come_first_while_it_fires(caplog):
+    caplog.set_level(logging.INFO)
+    rules = {"GradNormSpike": Rule({"summary": compile_template("{{ $value }} times\n its median.")[0]})}
+    log.write(Intent("log", "error", "opened", (incident(),), NOW), rules)
+    log.write(Intent("log", "error", "opened", (incident(firing=(Sample((), 12.5),), count=1),), NOW), rules)
+    ended = incident(ended=Now(160, 9.0), ending="expired", last_verdict=Now(155, 4.0))
+    log.write(Intent("log", "error", "resolved", (ended,), NOW), rules)
+    worst = 'micro_norm{param="wq"} = 12.5 and 4 more'
+    assert caplog.messages == [
+        f"GradNormSpike firing (critical): 12.5 times its median, {worst} (since step 151, micro-step 2)",
+        "GradNormSpike firing (critical): 12.5 times its median (since step 151, micro-step 2)",
+        f"GradNormSpike stopped reporting since step 155 (critical): {worst} since step 151, micro-step 2, until step 160",
+    ]

@@ -27,7 +27,9 @@ def incident(rule: str, now: Now, **changes) -> Incident:
 
 
 def told(intents):
-    return [(intent.reason, tuple(one.rule for one in intent.incidents)) for intent in intents if intent.action == "notify"]
+    return [
+        (intent.reason, tuple(one.rule for one in intent.incidents)) for intent in intents if intent.action == "notify"
+    ]
 
 
 A, B = incident("A", at(10, 0.0)), incident("B", at(12, 2.0))

@@ -87,8 +87,8 @@ def test_a_ratio_comes_with_what_was_measured(watched):
     assert worst.ratio == pytest.approx(worst.value)
     assert dict(incident_of(outcome, "Spike").first)["param"] == "decoder.layers.2.wq", "gradients go backwards"
     told = render(outcome.intents[0], run="r", rank=0, rules=watched[2], output=Path("/runs/a b"))
-    assert "`{param=\"decoder.layers.2.wq\"}` 15 (now 30, baseline 2)" in told.body
-    assert "First to fire: `{param=\"decoder.layers.2.wq\"}` (Spike), step 30, micro-step 2." in told.body
+    assert '`{param="decoder.layers.2.wq"}` 15 (now 30, baseline 2)' in told.body
+    assert 'First to fire: `{param="decoder.layers.2.wq"}` (Spike), step 30, micro-step 2.' in told.body
     assert "`healthwatch silence add '/runs/a b' alertname=Spike --for 2h`" in told.body
     plot = told.extra["plot"]
     assert plot["fired"] == 30

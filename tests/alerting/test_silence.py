@@ -34,7 +34,7 @@ def test_matchers(text, labels, fits):
 
 @pytest.mark.parametrize("text", ["", "alertname", "1a=b", "param=~(", "=x"])
 def test_no_matchers(text):
-    with pytest.raises(ValueError, match="matcher|regular expression"):
+    with pytest.raises(ValueError, match=r"matcher|regular expression"):
         parse_matcher(text)
 
 

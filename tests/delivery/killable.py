@@ -49,7 +49,7 @@ def write_config(folder: Path, urls: list[str], **more: object) -> Path:
 
 
 def loss_at(step: int) -> float:
-    return 9.0 if 8 <= step < 14 or 36 <= step else 2.0
+    return 9.0 if 8 <= step < 14 or step >= 36 else 2.0
 
 
 def norm_at(step: int) -> float:
@@ -59,8 +59,8 @@ def norm_at(step: int) -> float:
 def train(config: Path, pause: float) -> None:
     """From the last checkpoint to the end, which leaves a file behind; messages don't keep their usual distance."""
     import healthwatch
-    from healthwatch.actions.notify import Delivery, Pace
     from healthwatch import pictures
+    from healthwatch.actions.notify import Delivery, Pace
     from healthwatch.session import pipeline
 
     pictures.find_spec = lambda _: None  # type: ignore[assignment]  # drawing takes longer than the whole run

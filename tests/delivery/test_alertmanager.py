@@ -141,7 +141,7 @@ def test_it_asks_for_time_and_a_login_stays_hidden():
     delivery = Delivery({"oncall": receiver}, pace=Pace(interval=0.0, first=0.05, longest=0.1, after_429=0.1))
     begin = time.monotonic()
     delivery.send([Notice("n", "oncall", "opened", "critical", "t", "b", (), Now(1, 1.0))])
-    wait_for(lambda: delivery.drain())
+    wait_for(delivery.drain)
     assert time.monotonic() - begin >= 1.0
     assert server.requests == [("/prefix/api/v2/alerts", "Basic aHc6cEBzcw==")] * 3
     [problem] = delivery.problems()
@@ -157,5 +157,3 @@ def test_an_address_that_is_none_is_refused(tmp_path):
     assert "http://host:port" in (Alertmanager(Secret("alertmanager:9093"), Pace()).open() or "")
     with pytest.raises(healthwatch.diagnostics.Invalid, match="HW601"):
         healthwatch.load(config_of(tmp_path, "alertmanager:9093"))
-
-

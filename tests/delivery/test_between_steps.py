@@ -119,7 +119,11 @@ def test_the_other_receivers_hear_once_of_one_that_fails(inbox, second_inbox, tm
     assert "HTTP 500" in inbox.taken[1]["message"]
     wait_for(lambda: told(3))
     session.close()
-    assert inbox.titles == [HIGH, "WARNING: ReceiverFailing, run killed", "RESOLVED: ReceiverFailing (warning), run killed"]
+    assert inbox.titles == [
+        HIGH,
+        "WARNING: ReceiverFailing, run killed",
+        "RESOLVED: ReceiverFailing (warning), run killed",
+    ]
     assert second_inbox.titles == [HIGH], "nobody is told of his own failure"
     with Run.open(tmp_path / "output") as run:
         assert {incident.rule for incident in run.incidents()} == {"LossHigh", "ReceiverFailing"}

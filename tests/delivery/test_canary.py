@@ -46,7 +46,10 @@ def test_no_credential_in_anything_that_a_run_writes(inbox, tmp_path):
     config = write_config(tmp_path, [], escalation={"critical": told}, receivers=receivers)
     environment = {f"URL_{name.upper()}": url for name, url in urls.items()}
     environment["URL_AM"] = f"http://CANARYuser:CANARYpass@127.0.0.1:{port}/CANARYpath"
-    environment |= {"HTTPS_PROXY": "http://127.0.0.1:1", "https_proxy": "http://127.0.0.1:1"}  # nothing leaves the machine
+    environment |= {
+        "HTTPS_PROXY": "http://127.0.0.1:1",
+        "https_proxy": "http://127.0.0.1:1",
+    }  # nothing leaves the machine
 
     def run(*command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

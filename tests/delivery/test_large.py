@@ -28,7 +28,7 @@ def test_five_thousand_series_make_one_message(inbox, quick, tmp_path):
     assert [message["title"] for message in jumps][:1] == ["WARNING: NormJump, run killed"]
     assert "Worst 10 of 5000 series" in jumps[0]["message"]
     assert "… 4990 more" in jumps[0]["message"]
-    assert "First to fire: `{param=\"decoder.layers.79." in jumps[0]["message"]
+    assert 'First to fire: `{param="decoder.layers.79.' in jumps[0]["message"]
     with Run.open(tmp_path / "output") as run:
         [incident] = [one for one in run.incidents() if one.rule == "NormJump"]
         fired = [found for found in run.transitions() if found.rule == "NormJump" and found.reason == "fired"]

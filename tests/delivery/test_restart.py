@@ -16,7 +16,6 @@ from healthwatch.recording import Recording, Run, rows_of
 from healthwatch.recording.lock import Lock
 
 
-
 def run(config, first, last, *, end=True):
     """Steps `first` to `last`; without an end everything is left as SIGKILL would leave it, the lock aside."""
     session = healthwatch.load(config).attach(first_step=first)
@@ -124,9 +123,13 @@ def test_many_series_are_read_again_within_seconds(inbox, tmp_path):
     session.close()
     with sqlite3.connect(tmp_path / "output" / "rank_0.sqlite") as file:
         for step in range(2, 2001):
-            file.execute("INSERT INTO frames SELECT ?, attempt, ?, time + ?, micro_steps FROM frames WHERE id = 1", (step, step, step))
             file.execute(
-                "INSERT INTO samples SELECT ?, ? * 1000000, micro_step, series, dtype, data FROM samples WHERE frame = 1",
+                "INSERT INTO frames SELECT ?, attempt, ?, time + ?, micro_steps FROM frames WHERE id = 1",
+                (step, step, step),
+            )
+            file.execute(
+                "INSERT INTO samples SELECT ?, ? * 1000000, micro_step, series, dtype, data"
+                " FROM samples WHERE frame = 1",
                 (step, step),
             )
     file.close()
@@ -151,5 +154,3 @@ def test_what_is_delivered_elsewhere_is_accepted_by_the_next_attempt(tmp_path):
     recording.close()
     with Run.open(tmp_path) as recorded:
         assert recorded.acceptances() == {"n": {1: 5.0}}
-
-

@@ -82,6 +82,13 @@ class MindFormers:
         self.loss_scale: Any = None  # the trainer does not scale its loss
         self.profiler = MindSporeProfiler(takes_window=False)  # the trainer has one of its own
 
+    @property
+    def rank(self) -> int | None:
+        """Of this process in its job; None where communication is not initialised."""
+        from mindspore import communication
+
+        return int(communication.get_rank()) if communication.GlobalComm.INITED else None
+
     def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]:
         """`model` is the trainer's list of models; everything that can be measured is found here, and hooked."""
         self._reader: Reader = self._read or reader()

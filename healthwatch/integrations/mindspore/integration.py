@@ -64,6 +64,13 @@ class MindSpore:
         self.pace = Pace(("norms",))
         self.loss_scale: Any = None  # of the step under way, where the loop says so: a number, a tensor, or a scaler
 
+    @property
+    def rank(self) -> int | None:
+        """Of this process in its job; None where communication is not initialised."""
+        from mindspore import communication
+
+        return int(communication.get_rank()) if communication.GlobalComm.INITED else None
+
     def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]:
         """Find the counters and logits of the model, hook the optimizer, and register every series known by now."""
         self._reader: Reader = self._read or reader()
