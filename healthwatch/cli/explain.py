@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import click
 
 from healthwatch import resources
-from healthwatch.diagnostics import did_you_mean
+from healthwatch.cli.check import check
+from healthwatch.diagnostics import Diagnostic, did_you_mean, errors, render_text
 from healthwatch.promql.signatures import FUNCTIONS
-from healthwatch.rulefile import Rule, load_rules
+from healthwatch.rulefile import Rule
 from healthwatch.rulefile.codes import Code, codes
 from healthwatch.rulefile.conditions import brief, registry
 from healthwatch.rulefile.load import BUILTIN
@@ -23,7 +24,11 @@ LISTS = ("conditions", "metrics", "rules", "codes", "functions")
 @click.command("explain")
 @click.argument("name", metavar="RULE|CONDITION|METRIC|FUNCTION|CODE")
 @click.option(
-    "--rules", "-r", multiple=True, metavar="FILE", help="Where to look for rules; the shipped packs without it."
+    "--rules",
+    "-r",
+    multiple=True,
+    metavar="FILE",
+    help="Where to look for rules: a rule file, a folder, a config or builtin:PACK; the shipped packs without it.",
 )
 def command(name: str, rules: tuple[str, ...]) -> None:
     """Say what a rule, a condition, a metric, a function or the code of a problem is.
@@ -31,9 +36,12 @@ def command(name: str, rules: tuple[str, ...]) -> None:
     A rule is shown with everything in force and the PromQL that its conditions stand for. conditions, metrics, rules,
     functions and codes list all of them. Exit code 2 if there is nothing of that name.
     """
-    texts = list(explanations(name, rules))
+    known = Known.of(rules)
+    texts = list(explanations(name, known))
     if not texts:
-        help_ = did_you_mean(name, Known.of(rules).names()) or f"all of them: healthwatch explain {'|'.join(LISTS)}"
+        if known.problems:  # the rule that is meant may stand where they are
+            click.echo(render_text(known.problems), err=True)
+        help_ = did_you_mean(name, known.names()) or f"all of them: healthwatch explain {'|'.join(LISTS)}"
         click.echo(f'nothing is called "{name}"; {help_}', err=True)
         sys.exit(2)
     click.echo("\n\n".join(texts))
@@ -41,22 +49,23 @@ def command(name: str, rules: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Everything that has a name."""
+    """Everything that has a name, and the errors that hide rules."""
 
     rules: Mapping[str, Rule]
+    problems: tuple[Diagnostic, ...] = ()
 
     @classmethod
     def of(cls, sources: Iterable[str]) -> Known:
-        packs = [f"{BUILTIN}{pack}" for pack in resources.packs()]
-        return cls({rule.name: rule for rule in load_rules([*sources] or packs).rules})
+        report = check([*sources] or [f"{BUILTIN}{pack}" for pack in resources.packs()])
+        rules = (*report.rules, *(rule for _, loaded in report.configs for rule in loaded))
+        return cls({rule.name: rule for rule in rules}, tuple(errors(report.diagnostics)))
 
     def names(self) -> list[str]:
         return [*LISTS, *self.rules, *registry().conditions, *catalogue(), *FUNCTIONS, *codes()]
 
 
-def explanations(name: str, sources: Iterable[str] = ()) -> Iterable[str]:
+def explanations(name: str, known: Known) -> Iterable[str]:
     """Every text on a name: a condition and a function may share one."""
-    known = Known.of(sources)
     if name in LISTS:
         yield _LISTS[name](known)
         return

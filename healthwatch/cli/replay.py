@@ -59,8 +59,9 @@ def _param(text: str) -> tuple[str, str, float]:
 def command(run: Path, rules: tuple[str, ...], param: Params, output: str) -> None:
     """Print every transition that the samples of RUN lead to.
 
-    RUN is a file rank_<r>.sqlite or the folder that holds it. Only samples are read: what the run said when it was
-    recorded plays no part. Exit code 1 if incidents are open at its end, 2 if it could not run.
+    RUN is a file rank_<r>.sqlite, the folder that holds it, or a log that healthwatch read knows; of a log the
+    shipped packs speak unless --rules names others. Only samples are read: what the run said when it was recorded
+    plays no part. Exit code 1 if incidents are open at its end, 2 if it could not run.
     """
     said = listen(load_replay(run, rules, param))
     click.echo(as_json(said) if output == "json" else as_text(said), nl=False)

@@ -103,6 +103,19 @@ class TestExplain:
         assert "  for: 3 steps\n" in said.output
         assert "  params: most = 5\n" in said.output
 
+    def test_a_rule_as_a_config_has_it(self, folder):
+        (folder / "train.yaml").write_text(
+            "healthwatch:\n  rules: [./rules.yaml]\n  override: {High: {params: {most: 7}}}\n", encoding="utf-8"
+        )
+        assert "  params: most = 7\n" in run("explain", "High", "-r", str(folder / "train.yaml")).output
+
+    def test_a_rule_with_an_error_is_not_simply_unknown(self, folder):
+        (folder / "rules.yaml").write_text(RULES.replace("above", "abov"), encoding="utf-8")
+        said = run("explain", "High", "-r", str(folder / "rules.yaml"))
+        assert said.exit_code == 2
+        assert 'did you mean "above"?' in said.output
+        assert "there is no such file" in run("explain", "High", "-r", str(folder / "nowhere.yaml")).output
+
     def test_nothing_of_that_name(self):
         said = run("explain", "spike_ration")
         assert (said.exit_code, said.output) == (2, 'nothing is called "spike_ration"; did you mean "spike_ratio"?\n')
