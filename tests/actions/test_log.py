@@ -93,8 +93,9 @@ def test_the_rules_own_words_come_first_while_it_fires(caplog):
     ended = incident(ended=Now(160, 9.0), ending="expired", last_verdict=Now(155, 4.0))
     log.write(Intent("log", "error", "resolved", (ended,), NOW), rules)
     worst = 'micro_norm{param="wq"} = 12.5 and 4 more'
+    when = "since step 151, micro-step 2, until step 160"
     assert caplog.messages == [
         f"GradNormSpike firing (critical): 12.5 times its median, {worst} (since step 151, micro-step 2)",
         "GradNormSpike firing (critical): 12.5 times its median (since step 151, micro-step 2)",
-        f"GradNormSpike stopped reporting since step 155 (critical): {worst} since step 151, micro-step 2, until step 160",
+        f"GradNormSpike stopped reporting since step 155 (critical): {worst} {when}",
     ]
