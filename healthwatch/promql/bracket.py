@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from healthwatch.promql.moving import Counts, Span, count_in, count_out, counts_for
+from healthwatch.promql.moving import Counts, Span, chunks, count_in, count_out, counts_for
 from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats, Mask
 
@@ -34,7 +34,8 @@ class Bracket:
     def rebuild(self, span: Span) -> None:
         size = len(span.part.columns)
         self._low, self._below, self.passed = np.empty(size), counts_for(span, 1)[0], np.zeros(size, bool)
-        self.fit(span, np.arange(size))
+        for which in chunks(span):
+            self.fit(span, which)
 
     def move(self, span: Span, leaving: range, entering: range) -> None:
         for row in leaving:

@@ -5,7 +5,7 @@ Everything here is a shortcut. It never decides what the plain functions of `tra
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
@@ -20,6 +20,11 @@ from healthwatch.stream.ring import DENSE, FINITE, Floats, Mask
 
 _BYTES = 120
 """Below this length a window's counts fit into bytes, whatever comes before goes."""
+
+_MOST_ROWS = 60_000
+"""Longer windows do not fit into the counts."""
+
+_CHUNK = 1 << 20
 
 _MOST_IRREGULAR = 1 / 8
 """From this share of series with gaps on, the plain way is the faster one."""
@@ -69,6 +74,13 @@ def counts_for(span: Span, rows: int) -> Counts:
     if span.count < _BYTES:
         return np.zeros((rows, size), np.uint8)
     return np.zeros((rows, size), np.uint16)
+
+
+def chunks(span: Span) -> Iterator[Indices]:
+    """All series, as many at a time as can be sorted without much memory."""
+    size, step = len(span.part.columns), max(_CHUNK // span.count, 1)
+    for begin in range(0, size, step):
+        yield np.arange(begin, min(begin + step, size))
 
 
 def count_in(counts: Counts, there: Mask) -> None:
@@ -150,7 +162,7 @@ class Moving:
             return None
         ring = part.ring
         start = max(min(ring.find(tick - self.window), now - MIN_ROWS), ring.first)
-        if start == now or not (part.whole or ring.worst_state(start, now + 1) <= DENSE):
+        if start == now or now - start > _MOST_ROWS or not (part.whole or ring.worst_state(start, now + 1) <= DENSE):
             return None
         return Span(part, start, now, ring.tick(now), self.window)
 

@@ -6,6 +6,7 @@ known and the values of what is kept are those of the plain way to the last bit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -21,7 +22,7 @@ from healthwatch.promql.ordered import Ordered, exchange
 from healthwatch.promql.smoothing import Smoothing
 from healthwatch.promql.spread import Spread
 from healthwatch.promql.vector import Indices, Labels, Moment, Vector, everything, nothing
-from healthwatch.stream.ring import Floats, Mask
+from healthwatch.stream.ring import FINITE, Floats, Mask
 
 if TYPE_CHECKING:
     from healthwatch.promql.plan import Planner
@@ -116,11 +117,11 @@ def range_of(call: ast.Call) -> ast.MatrixSelector | None:
 
 
 def min_samples_of(call: ast.Call, function: training.TrainingFunction) -> float | None:
-    """The last argument or its default; None where it varies."""
+    """The last argument, 1 at the least, or its default; None where it varies or is no number."""
     if len(call.args) == 1:
         return function.min_samples
     minimum = _unwrapped(call.args[1])
-    return minimum.value if isinstance(minimum, ast.Number) else None
+    return max(minimum.value, 1.0) if isinstance(minimum, ast.Number) and not math.isnan(minimum.value) else None
 
 
 def _unwrapped(node: ast.Expr) -> ast.Expr:
@@ -163,6 +164,12 @@ class Decided:
         return Vector(self.labels, self.values, kept, self.known)
 
 
+def _provable(span: Span) -> Floats:
+    """The newest values, NaN where they are infinite: a bound that has overflown is not above those."""
+    now = span.row(span.now)
+    return now if span.part.ring.state(span.now) <= FINITE else np.where(np.isposinf(now), np.nan, now)
+
+
 class Arbiter:
     """Decides all comparisons of one function of one window: what the least of the bounds needs serves the others."""
 
@@ -188,7 +195,7 @@ class Arbiter:
 
     def _decide(self, span: Span, bound: float) -> Decided | None:
         if bound not in self._decided:
-            doubtful = self._doubtful(span, span.row(span.now), bound * (1 - _SLACK))
+            doubtful = self._doubtful(span, _provable(span), bound * (1 - _SLACK))
             self._decided[bound] = None if doubtful is None else self._computed(span, doubtful)
         return self._decided[bound]
 
@@ -237,8 +244,10 @@ class Arbiter:
         limit = divisor * bound
         if centre is not None:
             limit += centre[which]
-        decided = worth.copy()
+        decided, passed = worth.copy(), self._screen.passed
         decided[worth] = (now[which] <= limit) & (divisor > 0)
+        if passed is not None:
+            decided &= ~passed[doubtful]  # with many gaps not even new bounds hold
         return doubtful[~decided]
 
     def _computed(self, span: Span, which: Indices) -> Decided:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from healthwatch.promql.moving import Counts, Span, count_in, count_out, counts_for
+from healthwatch.promql.moving import Counts, Span, chunks, count_in, count_out, counts_for
 from healthwatch.promql.training import MAD_SCALE, RELATIVE_FLOOR
 from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats, Mask
@@ -40,7 +40,8 @@ class Spread:
         size = len(span.part.columns)
         self.centre, self._divisor, self.passed = np.empty(size), np.empty(size), None
         self._bounds, self._counts = np.empty((4, size)), counts_for(span, 3)
-        self.fit(span, np.arange(size))
+        for which in chunks(span):
+            self.fit(span, which)
 
     def move(self, span: Span, leaving: range, entering: range) -> None:
         for row in leaving:

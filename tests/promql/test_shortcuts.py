@@ -131,3 +131,51 @@ def test_labels_are_one_object_whichever_way_was_taken(text: str) -> None:
         history.append(tick_of(step), series, values)
         seen.add(id(query.evaluate(tick_of(step)).labels))
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("text", ["spike_ratio(x[20]) > 6", "robust_zscore(x[20]) > 1e6", "ema_ratio(x[20]) > 6"])
+def test_infinity_is_above_a_bound_that_overflows(text: str) -> None:
+    expression = parse(text).expression
+    assert expression is not None
+    table = SeriesTable()
+    history, series = History(table), table.register("x", [{"i": str(i)} for i in range(16)])
+    plain, quick = Program(history, shortcuts=False).add(expression), Program(history).add(expression)
+    for step in range(1, 40):
+        values = np.geomspace(3e307, 1e308, 16)[(np.arange(16) + 7 * step) % 16]
+        values[3] = np.inf if step == 30 else values[3]
+        history.append(tick_of(step), series, values)
+        same(plain, quick, tick_of(step))
+        assert quick.evaluate(tick_of(step)).kept.tolist() == [step == 30 and i == 3 for i in range(16)]
+
+
+@pytest.mark.parametrize("least", ["0", "-1", "NaN"])
+@pytest.mark.parametrize("function", ["spike_ratio", "robust_zscore", "ema_ratio"])
+def test_without_a_finite_sample_before_nothing_is_known(function: str, least: str) -> None:
+    expression = parse(f"{function}(x[20], {least}) > 2").expression
+    assert expression is not None
+    table = SeriesTable()
+    history, series = History(table), table.register("x", [{"i": str(i)} for i in range(16)])
+    plain, quick = Program(history, shortcuts=False).add(expression), Program(history).add(expression)
+    for step in range(1, 5):
+        values = np.ones(16)
+        values[3] = np.nan if step < 4 else 1.0
+        history.append(tick_of(step), series, values)
+        same(plain, quick, tick_of(step))
+    assert quick.evaluate(tick_of(4)).known.tolist() == [least != "NaN" and i != 3 for i in range(16)]
+
+
+@pytest.mark.parametrize("text", ["spike_ratio(x[20]) > 1.5", "ema_ratio(x[20]) > 1.5", "robust_zscore(x[20], 3) > 2"])
+def test_a_series_that_has_just_begun_is_told_by_its_few_samples(text: str) -> None:
+    """New bounds of a window that is mostly gaps hold no better than the old ones."""
+    expression = parse(text).expression
+    assert expression is not None
+    shape = {"spread": 0.0, "integers": 0, "nonfinite": 0, "absent": 0, "negative": 0, "zero": 0, "huge": 0.01}
+    for seed in range(12):
+        rng, table = np.random.default_rng(seed), SeriesTable()
+        history = History(table)
+        plain, quick = Program(history, shortcuts=False).add(expression), Program(history).add(expression)
+        for step in range(1, 70):
+            size = 90 if step <= 40 else 100
+            series = table.register("x", [{"i": str(i)} for i in range(size)])
+            history.append(tick_of(step), series, values_of(rng, shape, size))
+            same(plain, quick, tick_of(step))
