@@ -173,6 +173,24 @@ def test_what_is_left_at_the_end_is_tried_once_more():
         assert [each.notice for each in sent.drain() if each.whole] == ["a", "b"]
 
 
+def test_a_message_that_is_refused_at_the_end_is_still_told_shorter():
+    """The training dies at the very step that fired, and the service takes no long message."""
+    with http(400, 200) as server, delivery(oncall=server.url()) as sent:
+        sent.send([notice("a", body="x" * 4000), notice("b")])
+        sent.close(timeout=5.0)
+        assert sorted(each.notice for each in sent.drain() if each.whole) == ["a", "b"]
+        assert "cut here" in "".join(message["message"] for message in server.accepted)
+
+
+def test_a_message_that_is_refused_at_any_length_does_not_hold_up_the_end():
+    with http(400) as server, delivery(replace(FAST, first=60.0, longest=60.0), oncall=server.url()) as sent:
+        sent.send([notice("a", body="x" * 4000)])
+        begin = time.monotonic()
+        sent.close(timeout=5.0)
+        assert time.monotonic() - begin < 5.0
+        assert len(server.messages) > 1
+
+
 def test_the_end_does_not_press_a_busy_service():
     with http(429) as server, delivery(replace(FAST, after_429=60.0), oncall=server.url()) as sent:
         sent.send([notice("a")])

@@ -90,7 +90,10 @@ class Lane:
             self._thread = thread
 
     def finish(self, timeout: float) -> None:
-        """No notice comes any more: what is left is tried now, up to the first failure or the end of the time."""
+        """No notice comes any more: what is left is tried now, up to the first failure or the end of the time.
+
+        A message that is refused is no failure of the service: it is tried shorter, and the others after it.
+        """
         with self._changed:
             self._ends = time.monotonic() + timeout
             if self._line.failures and not self._line.busy:
@@ -142,7 +145,7 @@ class Lane:
             self._accepted += answer.accepted
             self._failed += not answer.accepted
             self._in_a_row = 0 if answer.accepted else self._in_a_row + 1
-            if self._ends is not None and not answer.accepted:
+            if self._ends is not None and not (answer.accepted or answer.content_refused):
                 self._ends = 0.0
             news = self._news(answer)
         if answer.accepted:
