@@ -23,7 +23,8 @@ from healthwatch.session.guard import Guard
 from healthwatch.session.meter import PARTS, Budget
 from healthwatch.session.pipeline import Pipeline, open_pipeline, open_recording
 from healthwatch.session.stopping import TrainingStopped
-from healthwatch.stream import Frame, LabelSet, Series, SeriesTable
+from healthwatch.stream import TICKS_PER_STEP, Frame, LabelSet, Series, SeriesTable
+from healthwatch.stream.ticks import LAST_STEP, counted
 
 if TYPE_CHECKING:
     from healthwatch.monitors import Monitor
@@ -73,7 +74,7 @@ class _Logged:
     """A value handed in between two steps."""
 
     series: Series
-    values: ArrayLike
+    values: NDArray[Any]
     micro_step: int | None
 
 
@@ -134,6 +135,7 @@ class Session:
         """
         if self._closed or self._pipeline is not None:
             return self
+        first_step = counted("first_step", first_step, LAST_STEP)
         integration = self._find_integration(model, self.guard) if model is not None else None
         recording = open_recording(self.config, self._table, getattr(integration, "rank", None))
         if integration is not None:
@@ -196,7 +198,7 @@ class Session:
             labels: without `__name__`. A list that is handed in at every step is read once, so don't change it.
             micro_step: counted from 0; None for the step as a whole.
         """
-        self._logged.append(_Logged(self._series(metric, labels), np.array(values), micro_step))
+        self._take(self._series(metric, labels), np.array(values), micro_step)
 
     @_watched
     def step(
@@ -213,7 +215,7 @@ class Session:
         if loss_scale is not None and self._integration is not None:
             self._integration.loss_scale = loss_scale
         if self._pipeline is not None:
-            frame = self._frame(loss, grads, self._next_step if step is None else step)
+            frame = self._frame(loss, grads, self._number(step))
             with self.guard("log records"):
                 self._print(frame)
             self._pipeline.step(frame)
@@ -259,7 +261,19 @@ class Session:
         return series
 
     def _log(self, metric: str, value: Any, micro_step: int | None) -> None:
-        self._logged.append(_Logged(self._table.register(metric, [{}]), number(metric, value), micro_step))
+        self._take(self._table.register(metric, [{}]), number(metric, value), micro_step)
+
+    def _take(self, series: Series, values: NDArray[Any], micro_step: int | None) -> None:
+        micro_step = None if micro_step is None else counted("micro_step", micro_step, TICKS_PER_STEP - 1)
+        self._logged.append(_Logged(series, values, micro_step))
+
+    def _number(self, step: int | None) -> int:
+        """The number of the step that is over; where the loop's is none the steps are counted on."""
+        number = self._next_step
+        if step is not None:
+            with self.guard("step number"):
+                number = counted("step", step, LAST_STEP)
+        return number
 
     def _frame(self, loss: Any, grads: Any, step: int) -> Frame:
         """What the step brought, closed. What can't be taken in is missing from it, the rest is there."""

@@ -62,13 +62,14 @@ class SeriesTable:
     def register(self, metric: str, labels: Sequence[Mapping[str, str]]) -> Series:
         """The series of `metric` with these label sets, in this order; the same list gives the same object.
 
-        Raises ValueError if two of the label sets are equal.
+        Raises ValueError if two of the label sets are equal or a text is no Unicode, TypeError if the name is no text.
         """
         wanted = tuple(label_set(each) for each in labels)
         known = self._known.get((metric, wanted))
         return known if known is not None else self._add(metric, wanted)
 
     def _add(self, metric: str, wanted: tuple[LabelSet, ...]) -> Series:
+        _check_text(metric, wanted)
         if len(set(wanted)) != len(wanted):
             raise ValueError(f"{metric}: a label set is given twice")
         interned = self._metrics.setdefault(metric, _Metric())
@@ -95,6 +96,13 @@ class SeriesTable:
 
     def width(self, metric: str) -> int:
         return len(self.labels(metric))
+
+
+def _check_text(metric: str, wanted: tuple[LabelSet, ...]) -> None:
+    """A recording writes names and labels as UTF-8, which half of a surrogate pair is not."""
+    if not isinstance(metric, str):
+        raise TypeError(f"the name of a metric is text, not of type {type(metric).__name__}")
+    "".join((metric, *(text for each in wanted for label in each for text in label))).encode()
 
 
 def _place(columns: Columns) -> slice | Columns:

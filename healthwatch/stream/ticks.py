@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 TICKS_PER_STEP = 1_000_000
+LAST_STEP = 1 << 40  # its ticks fit into 64 bits many times over
 
 _WALL = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -21,6 +24,17 @@ def tick_of(step: int, micro_step: int | None = None, micro_steps: int = 1) -> i
 def step_of(tick: int) -> int:
     """The step in which a tick lies: (step-1, step]."""
     return -(-tick // TICKS_PER_STEP)
+
+
+def counted(what: str, value: SupportsIndex, last: int) -> int:
+    """A number of a step or micro-step as an int of Python, whichever library's integer it is.
+
+    Raises TypeError for what is no integer, ValueError for one that is not in 0..last.
+    """
+    number = int(operator.index(value))
+    if not 0 <= number <= last:
+        raise ValueError(f"{what}: {number} is not in 0..{last}")
+    return number
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from healthwatch.monitors.pace import Pace
@@ -165,6 +166,54 @@ def test_a_wrong_call_is_told_once_and_the_loop_goes_on(open_session, tmp_path, 
     assert len(told(caplog, "TypeError")) == 1
     with Run.open(tmp_path / "output") as run:
         assert all("scale" in {column.series.metric for column in frame.columns} for frame in run.frames())
+
+
+@pytest.mark.parametrize("step", ["3", 2.5, float("nan"), 10**400, -1, 1j, np.array([3, 4]), [3]])
+def test_a_step_number_that_is_none_counts_on(open_session, tmp_path, caplog, step):
+    with open_session() as hw:
+        for number in (None, step, step, None):
+            hw.step(9.0, step=number)
+    assert len(told(caplog, "step number failed")) == 1
+    assert any(record.message.startswith("LossHigh firing") for record in caplog.records)
+    with Run.open(tmp_path / "output") as run:
+        assert [frame.step for frame in run.frames()] == [1, 2, 3, 4]
+
+
+def test_integers_of_numpy_are_numbers_of_steps_and_micro_steps(open_session, tmp_path):
+    with open_session() as hw:
+        for number in np.arange(5, 8):
+            hw.log(np.int32(1), norm=1.0)
+            hw.log_values("share", [0.5], [{"expert": "0"}], np.uint8(0))
+            hw.step(1.0, step=number)
+    assert not hw.guard.failures
+    with Run.open(tmp_path / "output") as run:
+        frames = list(run.frames())
+    assert [frame.step for frame in frames] == [5, 6, 7]
+    assert {column.micro_step for frame in frames for column in frame.columns} == {0, 1, None}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda hw: hw.log_values(None, [1.0], [{}]),
+        lambda hw: hw.log_values(1.5, [1.0], [{}]),
+        lambda hw: hw.log(**{"\ud800": 1.0}),
+        lambda hw: hw.log_values("norm", [1.0], [{"param": "\ud800"}]),
+        lambda hw: hw.log_values("norm", [1.0], [{"\ud800": "a"}]),
+        lambda hw: hw.log_values("norm", [1.0], [{}], "0"),
+        lambda hw: hw.log_values("norm", [1.0], [{}], 10**30),
+        lambda hw: hw.log(float("inf"), norm=1.0),
+    ],
+)
+def test_what_can_not_be_recorded_costs_itself_and_no_step(open_session, tmp_path, caplog, call):
+    with open_session() as hw:
+        for _ in range(3):
+            call(hw)
+            hw.step(9.0)
+    assert set(hw.guard.failures) <= {"log", "log_values"}
+    assert not told(caplog, "no longer recorded")
+    with Run.open(tmp_path / "output") as run:
+        assert [frame.step for frame in run.frames()] == [1, 2, 3]
 
 
 def test_a_full_disk_stops_the_recording_and_alerts_go_on(open_session, tmp_path, caplog):
