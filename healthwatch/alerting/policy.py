@@ -27,6 +27,7 @@ def policy_of(config: Config, rules: Sequence[Rule]) -> Policy:
             **(by_name[incident.rule].labels if incident.rule in by_name else {}),
             "run": config.run,
             "rule": incident.rule,
+            "alertname": incident.rule,
             "severity": incident.severity,
         }
         return tuple((name, known.get(name, "")) for name in config.group_by)
