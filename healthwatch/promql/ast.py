@@ -128,16 +128,7 @@ class Paren:
 
 
 Expr: TypeAlias = (
-    Number
-    | String
-    | VectorSelector
-    | MatrixSelector
-    | Subquery
-    | Call
-    | Aggregate
-    | Binary
-    | Unary
-    | Paren
+    Number | String | VectorSelector | MatrixSelector | Subquery | Call | Aggregate | Binary | Unary | Paren
 )
 
 
