@@ -6,9 +6,9 @@ import difflib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 
@@ -85,6 +85,17 @@ def suggest(written: object, known: Iterable[object], what: str) -> str:
     """`did_you_mean`, and where nothing resembles it the list of what there is."""
     names = sorted(map(str, known))
     return did_you_mean(written, names) or (f"{what}: {', '.join(names)}" if names else "")
+
+
+def indent_deeper(mapping: Mapping[Any, Any], key: object) -> str:
+    """Help where `key` comes right after a key that has no value, or after others that do; else nothing."""
+    empty = ""
+    for name, value in mapping.items():
+        if name == key:
+            break
+        if value is None:
+            empty = str(name)
+    return f'"{empty}" above it is empty: indent "{key}" deeper if it belongs there' if empty else ""
 
 
 def render_json(diagnostics: Iterable[Diagnostic]) -> str:

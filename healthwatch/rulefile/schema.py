@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from healthwatch import resources
-from healthwatch.diagnostics import Diagnostic, did_you_mean, suggest
+from healthwatch.diagnostics import Diagnostic, did_you_mean, indent_deeper, suggest
 from healthwatch.yamlfile import Document, KeyPath, Problem, number_hint
 
 if TYPE_CHECKING:
@@ -130,22 +130,8 @@ def _unknown_key(document: Document, key: str, failure: _Failure, refused: Refus
     if key in refused:
         why, instead = refused[key]
         return document.at_key("HW017", why, path, help=instead)
-    parent = _empty_before(failure.value, key)
-    mend = suggest(key, failure.properties, "known keys")
-    if parent:
-        mend = f'"{parent}" above it is empty: indent "{key}" deeper if it belongs there'
+    mend = indent_deeper(failure.value, key) or suggest(key, failure.properties, "known keys")
     return document.at_key("HW007", f'unknown key "{key}" in {failure.place}', path, help=mend)
-
-
-def _empty_before(mapping: Mapping[str, Any], key: str) -> str:
-    """The key above that has no value, when `key` comes right after it or after others that do."""
-    empty = ""
-    for name, value in mapping.items():
-        if name == key:
-            return empty
-        if value is None:
-            empty = name
-    return ""
 
 
 def _missing_keys(document: Document, failure: _Failure, refused: Refused) -> Iterator[Found]:
@@ -163,8 +149,15 @@ def _wrong_type(document: Document, failure: _Failure) -> Explanation:
     wanted = [failure.bound] if isinstance(failure.bound, str) else list(failure.bound)
     numeric = failure.form != "text" and bool({"integer", "number"} & set(wanted))
     shown, mend = _shown(document, failure.path, failure.value, numeric=numeric)
+    if mend.startswith("YAML reads") and "number" not in wanted:
+        mend = _whole(failure.value)
     mend = mend or ("" if failure.form == "text" else failure.description)
     return "HW009", f"{_name(failure.path)} must be {_expected(wanted, failure.form)}, not {shown}", mend
+
+
+def _whole(text: str) -> str:
+    """How to write `1e3` where 1.0e+3, which is a fraction to YAML, would not do either."""
+    return f"write {float(text):.0f}" if float(text).is_integer() else ""
 
 
 def _expected(wanted: Sequence[str], form: str) -> str:
@@ -221,7 +214,8 @@ def _out_of_range(_document: Document, failure: _Failure) -> Explanation:
 def _bad_pattern(_document: Document, failure: _Failure) -> Explanation:
     written = str(failure.value)
     if number_hint(written):
-        return "HW009", f"{_name(failure.path)}: YAML reads {written} as text", f"write {number_hint(written)}"
+        mend = _whole(written) or f"write {number_hint(written)}"
+        return "HW009", f"{_name(failure.path)}: YAML reads {written} as text", mend
     return "HW010", f'{_name(failure.path)}: "{written[:60]}" is not a {failure.form}', failure.description
 
 

@@ -166,6 +166,12 @@ def test_help(when: Any, help_: str) -> None:
     assert [problem.help for problem in errors(when)] == [help_]
 
 
+def test_parameters_beside_their_condition() -> None:
+    _, found = errors({"threshold": None, "metric": "loss"})[::-1]
+    assert found.path == ("metric",)
+    assert found.help == '"threshold" above it is empty: indent "metric" deeper if it belongs there'
+
+
 def test_a_metric_that_resembles_nothing_is_a_warning() -> None:
     expanded = expand({"nonfinite": {"metric": "reward_of_my_own"}}, METRICS)
     assert expanded.text == "nonfinite(reward_of_my_own)"

@@ -152,7 +152,7 @@ MISTAKES = {
     "nan": (rule("warmup: .nan"), "HW009", (7, 17, 21), '"warmup" must be a whole number, not .nan', "finite"),
     "infinite param": (rule("params: {k: .inf}", expr="loss > $k"), "HW009", (7, 21, 25), '"k" must be a number or text, not .inf', "finite"),
     "text number": (rule("params: {k: 1e-3}", expr="loss > $k"), "HW009", (7, 21, 25), "YAML reads 1e-3 as text, not as a number", "1.0e-3"),
-    "text whole number": (rule("warmup: 5e6"), "HW009", (7, 17, 20), '"warmup" must be a whole number, not the text "5e6"', "5.0e+6"),
+    "text whole number": (rule("warmup: 5e6"), "HW009", (7, 17, 20), '"warmup" must be a whole number, not the text "5e6"', "write 5000000"),
     "quoted number": (rule('warmup: "60"'), "HW009", (7, 17, 21), '"warmup" must be a whole number, not the text "60"', "remove the quotes"),
     "octal": (rule("warmup: 010"), "HW006", (7, 17, 20), "YAML reads 010 as 8", ""),
     "base 60": (rule("keep_firing_for: 1:30"), "HW006", (7, 26, 30), "YAML reads 1:30 as 90", ""),

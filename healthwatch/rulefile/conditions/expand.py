@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from healthwatch.diagnostics import suggest
+from healthwatch.diagnostics import indent_deeper, suggest
 from healthwatch.promql.parse import parse
 from healthwatch.rulefile.conditions import operand as op
 from healthwatch.rulefile.conditions.operand import Operand
@@ -62,7 +62,7 @@ class _Reader:
         if not isinstance(written, Mapping):
             help_ = "for instance when: {nonfinite: {metric: loss}}"
             return None, [Bad(f"a condition is needed here, not {show(written)}", help_).at(path)]
-        problems = [self._unknown(name).at((*path, name)) for name in written if not self._known(name)]
+        problems = [self._unknown(name, written).at((*path, name)) for name in written if not self._known(name)]
         chosen = [name for name in written if self._known(name) and name != "quorum"]
         if len(chosen) != 1:
             problems += [] if problems and not chosen else [_not_one(chosen).at((*path, *chosen[1:2]))]
@@ -78,11 +78,9 @@ class _Reader:
     def _known(self, name: object) -> bool:
         return isinstance(name, str) and (name in self.conditions or name in RESERVED)
 
-    def _unknown(self, name: object) -> Bad:
-        known = (*self.conditions, *RESERVED)
-        return Bad(
-            f"no condition is called {show(name)}", suggest(name, known, "there are"), "unknown condition", on="key"
-        )
+    def _unknown(self, name: object, written: Mapping[Any, Any]) -> Bad:
+        mend = indent_deeper(written, name) or suggest(name, (*self.conditions, *RESERVED), "there are")
+        return Bad(f"no condition is called {show(name)}", mend, "unknown condition", on="key")
 
     def _chosen(self, name: str, written: Any, path: Path) -> Made:
         match name:
