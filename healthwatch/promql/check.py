@@ -5,6 +5,7 @@ from __future__ import annotations
 from healthwatch.diagnostics import did_you_mean
 from healthwatch.promql import ast
 from healthwatch.promql.ast import Expr, Problem, Span, ValueType
+from healthwatch.promql.regex import compile_regex
 from healthwatch.promql.selectors import valid_label
 from healthwatch.promql.signatures import FUNCTIONS, Signature
 from healthwatch.promql.syntax import COMPARISONS, SET_OPERATORS
@@ -110,9 +111,16 @@ class _Checker:
         self.expect(node.expr, "vector", node.op)
         return "vector"
 
+    def _pattern(self, node: Expr) -> None:
+        node = _unwrapped(node)
+        if isinstance(node, ast.String):
+            try:
+                compile_regex(node.value)
+            except ValueError as error:
+                self.report("HW110", f"illegal regular expression: {error}", node.span, "the syntax is that of RE2")
+
     def _label_name(self, node: Expr) -> None:
-        while isinstance(node, ast.Paren):
-            node = node.expr
+        node = _unwrapped(node)
         if isinstance(node, ast.String) and not valid_label(node.value):
             self.report("HW113", f"invalid label name {_go_quote(node.value)}", node.span)
 
@@ -134,6 +142,8 @@ class _Checker:
                 self.type_of(arg)
         if node.function in ("label_replace", "label_join") and len(node.args) > 1:
             self._label_name(node.args[1])
+        if node.function == "label_replace" and len(node.args) > 4:
+            self._pattern(node.args[4])
         return signature.result
 
     def _unknown(self, node: ast.Call) -> None:
@@ -157,6 +167,12 @@ class _Checker:
             return
         message = f"{node.function} takes {'' if most == least else takes}{wanted}, not {given}"
         self.report("HW104", message, span, signature.text)
+
+
+def _unwrapped(node: Expr) -> Expr:
+    while isinstance(node, ast.Paren):
+        node = node.expr
+    return node
 
 
 def _arguments(count: int) -> str:
