@@ -153,25 +153,29 @@ class Ledger:
     ) -> NDArray[np.bool_]:
         """Move the rows whose phase stays as it is; returns which of `rows` they are."""
         found = self._rows[rows]
-        phase = found["phase"]
         breach, clear = self._verdicts(seen, rows)
-        kept_up = clear & np.isin(rows, seen.kept_up)
-        clear &= ~kept_up
-        again = (phase == FIRING_ROW) & (breach | kept_up)
-        waiting = (phase == PENDING_ROW) & breach & ~_due(found, now, timing)
-        keeping = (phase == FIRING_ROW) & clear & ~_kept_long_enough(found, now, timing)
-        silent = (phase != INACTIVE_ROW) & ~breach & ~clear & ~kept_up
-        silent &= now.step - found["last_verdict"]["step"] < timing.no_data_after
+        firing, pending = found["phase"] == FIRING_ROW, found["phase"] == PENDING_ROW
+        again = firing & breach
+        if len(seen.kept_up):
+            kept_up = firing & clear & np.isin(rows, seen.kept_up)
+            again, clear = again | kept_up, clear & ~kept_up
+        waiting = _where(pending & breach, lambda: ~_due(found, now, timing))
+        keeping = _where(firing & clear, lambda: ~_kept_long_enough(found, now, timing))
+        silent = _where(
+            (firing | pending) & ~(breach | clear | again),
+            lambda: now.step - found["last_verdict"]["step"] < timing.no_data_after,
+        )
         moment = np.array(_moment(now), MOMENT)
-        fresh = keeping & (found["cleared"]["step"] == NEVER)
-        found["cleared"][fresh] = moment
+        if keeping.any():
+            found["cleared"][keeping & (found["cleared"]["step"] == NEVER)] = moment
+        held = again | waiting
         found["cleared"]["step"][again] = NEVER
-        found["breaches"][waiting] += 1
-        found["last_verdict"][again | waiting | keeping] = moment
-        breaching = np.flatnonzero((again | waiting) & breach)
+        found["breaches"] += waiting
+        found["last_verdict"][held | keeping] = moment
+        breaching = np.flatnonzero(held & breach)
         found["value"][breaching] = seen.values(rows[breaching])
         self._rows[rows] = found
-        return np.asarray(again | waiting | keeping | silent)
+        return np.asarray(held | keeping | silent)
 
     def _observations(self, rows: Rows, seen: Seen) -> Iterator[tuple[int, Observation]]:
         for row in map(int, rows):
@@ -203,6 +207,11 @@ class Ledger:
             new = places[self.labels[old]]
             rows[new], live[new] = self._rows[old], True
         self.labels, self.result, self._rows, self._live = labels, result, rows, live
+
+
+def _where(mask: NDArray[np.bool_], condition: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """`mask & condition()`, without asking where the mask is empty: it nearly always is."""
+    return np.logical_and(mask, condition()) if mask.any() else mask
 
 
 def _micro_step(found: NDArray[Any]) -> NDArray[Any]:
