@@ -16,14 +16,14 @@ download() {
 for package in prometheus prometheus-alertmanager; do
     ls "$tools/packages/${package}_"*.deb >/dev/null 2>&1 ||
         download "$package" || { apt-get update -q && download "$package"; }
-    dpkg -x "$(ls "$tools/packages/${package}_"*.deb | tail -n 1)" "$tools/packages"
+    dpkg -x "$(ls "$tools/packages/${package}_"*.deb | tail -n 1)" "$tools/unpacked"
 done
-ln -sf root/usr/bin/promtool root/usr/bin/amtool "$tools/"
+ln -sf unpacked/usr/bin/promtool unpacked/usr/bin/amtool "$tools/"
 # Debian's Alertmanager looks for its templates where a package would have put them; ours finds them in the folder that it
 # is started in. Both paths have the same length.
 rm -f "$tools/prometheus-alertmanager"
 LC_ALL=C sed 's|/usr/share/prometheus/alertmanager|./////////////////////////////////|g' \
-    "$tools/packages/usr/bin/prometheus-alertmanager" > "$tools/prometheus-alertmanager"
+    "$tools/unpacked/usr/bin/prometheus-alertmanager" > "$tools/prometheus-alertmanager"
 chmod 755 "$tools/prometheus-alertmanager"
 "$tools/promtool" --version | head -n 1
 "$tools/prometheus-alertmanager" --version | head -n 1
