@@ -23,22 +23,26 @@ class Book:
 
     def __init__(self) -> None:
         self.pages: dict[str, Page] = {}
+        self._attempt, self._turn = 0, 1
 
     def page(self, rule: str) -> Page:
         return self.pages.setdefault(rule, Page())
 
     def rewind(self, to: Now) -> list[Transition]:
         """Go back to step `to.step`: what began later is forgotten, what fires goes on firing."""
+        self._turn += 1
         return [transition for rule, page in self.pages.items() for transition in page.ledger.rewind(rule, to)]
 
     def settle(self, changed: Iterable[tuple[incidents.Subject, list[Transition]]], now: Now) -> list[Incident]:
         """Open, grow and close the rules' incidents after a step; returns those that are open or have just ended."""
+        if now.attempt != self._attempt:  # a new attempt may begin by going back: that is its first turn
+            self._attempt, self._turn = now.attempt, 1
         current = []
         for subject, transitions in changed:
             page = self.page(subject.rule)
             if page.incident is None and not transitions:
                 continue
-            after = incidents.update(page.incident, subject, transitions, page.ledger, now)
+            after = incidents.update(page.incident, subject, transitions, page.ledger, now, self._turn)
             page.incident = None
             if after is not None:
                 self.keep(after)

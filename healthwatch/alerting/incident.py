@@ -26,12 +26,15 @@ class Subject:
 
 
 def update(
-    incident: Incident | None, subject: Subject, transitions: Sequence[Transition], ledger: Ledger, now: Now
+    incident: Incident | None, subject: Subject, transitions: Sequence[Transition], ledger: Ledger, now: Now, turn: int
 ) -> Incident | None:
-    """The rule's incident after a step: None where there is none, ended where the last alert has ended."""
+    """The rule's incident after a step: None where there is none, ended where the last alert has ended.
+
+    `turn` is 1 until an attempt goes back, 2 until it goes back again, and so on.
+    """
     firing = ledger.firing()
     if incident is None:
-        return _open(subject, ledger, firing, now) if len(firing) else None
+        return _open(subject, ledger, firing, now, turn) if len(firing) else None
     if not len(firing):
         return replace(incident, ended=now, ending=_ending(transitions))
     fired = sum(transition.reason == "fired" for transition in transitions)
@@ -44,12 +47,12 @@ def update(
     )
 
 
-def _open(subject: Subject, ledger: Ledger, firing: Rows, now: Now) -> Incident:
+def _open(subject: Subject, ledger: Ledger, firing: Rows, now: Now, turn: int) -> Incident:
     row = first_of(ledger, firing)
     first = ledger.alert(row)
     assert first.since is not None
     return Incident(
-        id=f"{subject.rule}@{now.step}" + (f"#{now.attempt}" if now.attempt > 1 else ""),
+        id=_name(subject.rule, now, turn),
         rule=subject.rule,
         severity=subject.severity,
         opened=now,
@@ -62,6 +65,12 @@ def _open(subject: Subject, ledger: Ledger, firing: Rows, now: Now) -> Incident:
         first=ledger.labels[row],
         last_verdict=ledger.last_verdict(firing),
     )
+
+
+def _name(rule: str, now: Now, turn: int) -> str:
+    """A step that comes again may open an incident again, which is another one."""
+    which = f"#{now.attempt}" if now.attempt > 1 or turn > 1 else ""
+    return f"{rule}@{now.step}{which}" + (f".{turn}" if turn > 1 else "")
 
 
 def _ending(transitions: Sequence[Transition]) -> Ending:

@@ -119,7 +119,7 @@ class Trace:
 class Incident:
     """The alerts of one rule that fire together, from the first one's firing to the last one's end."""
 
-    id: str  # "<rule>@<step>" of its opening, "#<attempt>" appended from the second attempt on
+    id: str  # "<rule>@<step>" of its opening, "#<attempt>" from the second attempt on, ".<turn>" where that went back
     rule: str
     severity: str
     opened: Now  # the step at which the first alert fired

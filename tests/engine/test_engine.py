@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from healthwatch.alerting.escalation import Policy
+from healthwatch.alerting.message import notice_id
 from healthwatch.config import LadderStep
 from healthwatch.engine import Engine
 from healthwatch.rulefile import load_rules
@@ -207,6 +208,19 @@ def test_going_back_keeps_firing_and_forgets_what_was_pending(engine):
     assert outcomes[0][1].incidents[0].since.step == 2
     feed(machine, table, [9], start=5, attempt=2)
     assert [each.reason for each in machine.rewind(5)] == ["rewound"]
+
+
+def test_what_fires_again_after_going_back_is_another_incident_and_told(engine):
+    """The same bad batch at the same step of the same attempt; whoever was told "resolved" must hear of it."""
+    machine, table = engine(HIGH)
+    outcomes = feed(machine, table, [1, 9, 1, 1])
+    for attempt in (1, 1, 2):
+        machine.rewind(2)
+        outcomes += feed(machine, table, [9, 1, 1], start=2, attempt=attempt)
+    told = [intent for _, outcome in outcomes for intent in outcome.intents if intent.action == "notify"]
+    ids = ["High@2", "High@2#1.2", "High@2#1.3", "High@2#2"]
+    assert [intent.incidents[0].id for intent in told] == [each for each in ids for _ in range(2)]
+    assert len({notice_id(intent) for intent in told}) == 8
 
 
 def test_shadow_rules_are_evaluated_and_never_escalated(engine):
