@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from naive import Failure, Naive
+from naive_promql import Failure, Naive
 
 from healthwatch.promql import EvaluationError, Program, Query, parse
 from healthwatch.stream import ABSENT, STALE, TICKS_PER_STEP, History, SeriesTable
