@@ -191,7 +191,8 @@ def recall(engine: Engine, frames: Iterable[Frame], before: int | None = None) -
     for frame in frames:
         if frame.step <= last:
             engine.history.rewind(tick_of(frame.step - 1))
-        engine.history.extend(frame)
+        if before is None or frame.step < before:  # later ones would only push out what is wanted
+            engine.history.extend(frame)
         last = frame.step
     if before is not None:
         engine.history.rewind(tick_of(before - 1))

@@ -11,6 +11,7 @@ from healthwatch.alerting.escalation import Policy
 from healthwatch.alerting.message import notice_id
 from healthwatch.config import LadderStep
 from healthwatch.engine import Engine
+from healthwatch.recording import recall
 from healthwatch.rulefile import load_rules
 from healthwatch.stream import Duration, Frame, SeriesTable
 
@@ -221,6 +222,20 @@ def test_what_fires_again_after_going_back_is_another_incident_and_told(engine):
     ids = ["High@2", "High@2#1.2", "High@2#1.3", "High@2#2"]
     assert [intent.incidents[0].id for intent in told] == [each for each in ids for _ in range(2)]
     assert len({notice_id(intent) for intent in told}) == 8
+
+
+def test_going_back_behind_a_jump_finds_the_samples_before_it(engine):
+    """What came after the jump must not push them out of the history, however full it is."""
+    machine, table = engine(HIGH.replace("loss > 5", "max_over_time(loss[5]) > 5"))
+    series = table.register("loss", [{}])
+    frames = [Frame(step) for step in (*range(1, 17), *range(100, 200))]
+    for frame in frames:
+        frame.add(series, [9.0 if frame.step == 16 else 1.0])
+        frame.close()
+        machine.step(frame)
+    machine.rewind(18)
+    recall(machine, frames, 18)
+    assert changes(feed(machine, table, [1.0], start=18)) == [(18, "fired")]
 
 
 def test_shadow_rules_are_evaluated_and_never_escalated(engine):
