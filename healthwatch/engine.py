@@ -12,7 +12,7 @@ from healthwatch.alerting.escalation import Mode, Policy, Standing, escalate, mo
 from healthwatch.alerting.escalation import rewind as rewind_standing
 from healthwatch.alerting.model import Incident, Intent, Now, Transition
 from healthwatch.alerting.policy import SILENT
-from healthwatch.alerting.watch import Problem, watches
+from healthwatch.alerting.watch import Problem, Watch, watches
 from healthwatch.promql import Program
 from healthwatch.rulefile import Rule
 from healthwatch.stream import Frame, History, SeriesTable, tick_of
@@ -43,7 +43,7 @@ class Engine:
         self._site: Mapping[str, str] = {}
 
     def _compile(self, rules: Sequence[Rule], no_data_after: int) -> None:
-        program = Program(self.history)
+        self._program = program = Program(self.history)
         self.watches = watches(rules, program, no_data_after)
         program.retain()
         self._by_rule = {watch.rule.name: watch for watch in self.watches}
@@ -61,7 +61,36 @@ class Engine:
         changed = [
             (watch, watch.advance(frame, self.book, now, self.clock.attempt_step, problems)) for watch in self.watches
         ]
-        incidents = self.book.settle([(watch.subject, transitions) for watch, transitions in changed], now)
+        return self._outcome(changed, now, problems)
+
+    @property
+    def uses_clock(self) -> bool:
+        """Whether a rule looks at the wall clock between steps."""
+        return any(watch.query.uses_clock for watch in self.watches)
+
+    def tick(self, time: float) -> Outcome | None:
+        """No step has ended up to `time`: rules that look at the wall clock are evaluated, and no others (R11).
+
+        None where nothing came of it: such a tick need not be repeated in a replay.
+        """
+        still = self.clock.still(time)
+        if still is None:
+            return None
+        now, problems = self.clock.standing_at(time), list[Problem]()
+        watches = [watch for watch in self.watches if watch.query.uses_clock]
+        self._program.stalled_seconds = still
+        changed = [(watch, watch.tick(self.book, now, problems)) for watch in watches]
+        self._program.stalled_seconds = 0.0
+        idle = not any(len(self.book.page(watch.rule.name).ledger) for watch in watches)
+        if idle and not problems and not any(transitions for _, transitions in changed):
+            return None
+        return self._outcome(changed, now, problems)
+
+    def _outcome(self, changed: Sequence[tuple[Watch, list[Transition]]], now: Now, problems: list[Problem]) -> Outcome:
+        """What follows from alerts that have moved: incidents, and the intents of everything that is open."""
+        settled = self.book.settle([(watch.subject, transitions) for watch, transitions in changed], now)
+        seen = {incident.id for incident in settled}
+        incidents = [*settled, *(each for each in self.book.open() if each.id not in seen)]
         incidents = [self._hold_back(incident, now) for incident in incidents]
         intents, self.standing = escalate(incidents, self.standing, self.policy, now)
         return Outcome(

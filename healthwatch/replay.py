@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,9 +40,10 @@ class Replay:
     source: Source
     rules: tuple[Rule, ...]
     no_data_after: int = 200
+    clock_events: Mapping[tuple[int, int, float], Sequence[float]] = field(default_factory=dict)
 
     def outcomes(self) -> Iterator[Outcome]:
-        """One outcome a frame, in the order of the source; a step that comes again goes back first (R12)."""
+        """One outcome a frame and clock event, in the source's order; a step that comes again goes back first (R12)."""
         engine = Engine(self.rules, self.source.table, no_data_after=self.no_data_after)
         last = 0
         for number, frame in enumerate(self.source.frames()):
@@ -52,6 +53,10 @@ class Replay:
             last = frame.step
             outcome = engine.step(frame)
             yield replace(outcome, transitions=(*rewound, *outcome.transitions))
+            for time in self.clock_events.get((frame.attempt, frame.step, frame.time), ()):
+                ticked = engine.tick(time)
+                if ticked is not None:
+                    yield ticked
 
 
 def load_replay(
@@ -87,7 +92,7 @@ def load_replay(
             message = f"{run.path.as_posix()} holds no rules; name some with --rules"
             raise Invalid([Diagnostic("HW303", "error", message)])
         rules = _load([*sources, *recorded], meta.get("override", {}), params or {})
-    return Replay(run, rules, meta.get("no_data_after", 200))
+    return Replay(run, rules, meta.get("no_data_after", 200), run.clock_events())
 
 
 def _is_log(path: Path) -> bool:

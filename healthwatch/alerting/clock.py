@@ -37,6 +37,10 @@ class Clock:
         last = self._last or self._first
         return replace(last, time=time, clock=max(last.clock + time - last.time, last.clock))
 
+    def still(self, time: float) -> float | None:
+        """Wall seconds since the last step ended; None before the first one."""
+        return None if self._last is None else max(time - self._last.time, 0.0)
+
     @property
     def moments(self) -> tuple[Now | None, Now]:
         """The last step, and the first one of the attempt."""

@@ -85,6 +85,18 @@ class Watch:
             seen = fold((), ledger.result, _no_micro_step)
         return ledger.advance(self.rule.name, seen, now, self._patience() if len(ledger) else self.timing)
 
+    def tick(self, book: Book, now: Now, problems: list[Problem]) -> list[Transition]:
+        """Evaluate a rule on the wall clock between two steps, and move its alerts."""
+        if now.step <= self.rule.warmup:
+            return []
+        ledger, tick = book.page(self.rule.name).ledger, tick_of(now.step)
+        try:
+            seen = fold([(tick, self.query.evaluate(tick))], ledger.result, _no_micro_step)
+        except Exception as error:
+            problems.append(Problem(self.rule.name, "failed", f"{type(error).__name__}: {error}"))
+            return []
+        return ledger.advance(self.rule.name, seen, now, self.timing)
+
     def _observe(self, frame: Frame, ledger: Ledger) -> Seen:
         due = self.query.due(frame)
         ticks = [(tick, self.query.evaluate(tick)) for tick in due]

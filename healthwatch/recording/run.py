@@ -113,6 +113,18 @@ class Run:
 
     # What was said
 
+    def clock_events(self) -> dict[tuple[int, int, float], list[float]]:
+        """When rules on the wall clock were evaluated, by (attempt, step, time) of the frame before."""
+        found: dict[tuple[int, int, float], list[float]] = {}
+        rows = "SELECT attempt, step, since, time FROM clock_events ORDER BY id"
+        for attempt, step, since, time in self._connection.execute(rows) if self._has("clock_events") else ():
+            found.setdefault((attempt, step, since), []).append(time)
+        return found
+
+    def _has(self, table: str) -> bool:
+        named = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return self._connection.execute(named, (table,)).fetchone() is not None
+
     def transitions(self) -> list[Transition]:
         rows = self._connection.execute(
             "SELECT attempt, step, time, clock, rule, labels, before, after, reason, micro_step, value"

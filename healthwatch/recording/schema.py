@@ -42,6 +42,14 @@ CREATE TABLE IF NOT EXISTS samples (
 );
 CREATE INDEX IF NOT EXISTS samples_by_frame ON samples (frame);
 
+CREATE TABLE IF NOT EXISTS clock_events (
+  id INTEGER PRIMARY KEY,
+  attempt INTEGER NOT NULL,
+  step INTEGER NOT NULL,              -- the last one that has ended
+  since REAL NOT NULL,                -- unix seconds: when it ended
+  time REAL NOT NULL                  -- when the rules on the wall clock were evaluated
+);
+
 CREATE TABLE IF NOT EXISTS transitions (
   id INTEGER PRIMARY KEY,
   attempt INTEGER NOT NULL,
@@ -98,6 +106,7 @@ CREATE TABLE IF NOT EXISTS state (
 ADD_SERIES = "INSERT INTO series (id, metric, labels) VALUES (?, ?, ?)"
 ADD_FRAME = "INSERT INTO frames (id, attempt, step, time, micro_steps) VALUES (?, ?, ?, ?, ?)"
 ADD_SAMPLES = "INSERT INTO samples (frame, tick, micro_step, series, dtype, data) VALUES (?, ?, ?, ?, ?, ?)"
+ADD_CLOCK_EVENT = "INSERT INTO clock_events (attempt, step, since, time) VALUES (?, ?, ?, ?)"
 ADD_TRANSITION = (
     "INSERT INTO transitions (attempt, step, time, clock, rule, labels, before, after, reason, micro_step, value)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

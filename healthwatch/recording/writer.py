@@ -126,11 +126,12 @@ class Recording:
         notices: Sequence[Notice] = (),
         accepted: Sequence[Acceptance] = (),
         state: Mapping[str, bytes] | None = None,
+        since: float | None = None,
     ) -> str | None:
         """Write one step in one transaction; a locked file gets it later. Without a frame: what came between steps.
 
         `captures` are notes of those begun or changed at this step, each with a `folder`; `state` is where alerting
-        stands now (None: where it stood).
+        stands now (None: where it stood). `since`, for a clock event, is when the last step ended.
 
         Returns:
             Why the recording has stopped, at the one step where it did; else None.
@@ -142,6 +143,9 @@ class Recording:
         batch, self._next = self._next, _Batch()
         if frame is not None:
             self._add_frame(batch, frame)
+        if since is not None:
+            now = outcome.now
+            batch.add(schema.ADD_CLOCK_EVENT, [(now.attempt, now.step, since, now.time)])
         batch.add(schema.ADD_TRANSITION, [transition_row(found) for found in outcome.transitions])
         batch.add(schema.PUT_INCIDENT, [incident_row(found) for found in outcome.incidents if self._changed(found)])
         batch.add(schema.PUT_CAPTURE, [_capture_row(note, outcome.now.step) for note in captures])

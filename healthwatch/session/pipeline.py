@@ -32,6 +32,7 @@ from healthwatch.stream import Frame, SeriesTable
 
 RANKS = ("RANK_ID", "RANK")  # of the environment, where no integration knows it
 CLOSE_SECONDS = 5.0
+MOST_OFTEN = 1.0  # seconds between two evaluations of rules on the wall clock
 
 
 @dataclass(slots=True)
@@ -57,6 +58,7 @@ class Pipeline:
     _turn: threading.Lock = field(default_factory=threading.Lock)  # the loop's own thread or the watchman
     _watchman: Watchman | None = None
     _paused: float = 0.0
+    _ticked: float = 0.0
     _snapshots: Snapshots = field(default_factory=Snapshots)
 
     def begin(self, first_step: int) -> None:
@@ -131,11 +133,16 @@ class Pipeline:
         try:
             with self.guard("control"):
                 self._heed()
+            if still - self._ticked >= max(MOST_OFTEN, still / 50) and self.engine.uses_clock:
+                self._ticked = still
+                self._tick()
             if still >= self.standstill and still - self._paused >= self.standstill / 6:
                 self._paused = still
                 self._tell_between("standstill")
             elif still < self.standstill:
                 self._paused = 0.0
+            if still < self._ticked:
+                self._ticked = 0.0
         finally:
             self._turn.release()
 
@@ -154,11 +161,19 @@ class Pipeline:
             outcome = self.engine.pause(time.time(), mode)
         self._tell(outcome)
 
-    def _tell(self, outcome: Outcome) -> None:
-        """Perform and record what happens between two steps."""
+    def _tick(self) -> None:
+        """Rules on the wall clock (R11); what comes of it is recorded, so that a replay ticks as well."""
+        with self.guard("engine"):
+            since, outcome = self.engine.clock.moments[0], self.engine.tick(time.time())
+            if outcome is not None and since is not None:
+                self._tell_problems(outcome)
+                self._tell(outcome, since.time)
+
+    def _tell(self, outcome: Outcome, since: float | None = None) -> None:
+        """Perform and record what happens between two steps; `since` is when the last one ended, for a clock event."""
         self._perform(outcome.intents, recorded=False)
         notices = self._posted(outcome.now)
-        self._record(None, outcome, notices)
+        self._record(None, outcome, notices, since)
         self._perform(outcome.intents, recorded=True)
         self._send(notices)
 
@@ -202,10 +217,13 @@ class Pipeline:
             self.last_step = frame.step
             outcome = self.engine.step(frame)
             outcome = replace(outcome, transitions=(*rewound, *outcome.transitions))
+        self._tell_problems(outcome)
+        return outcome
+
+    def _tell_problems(self, outcome: Outcome) -> None:
         for problem in outcome.problems:
             level = logging.ERROR if problem.kind == "failed" else logging.WARNING
             self.guard.tell(f"{problem.rule}: {problem.kind}", f"rule {problem.rule}: {problem.message}", level)
-        return outcome
 
     def _rewind(self, frame: Frame) -> tuple[Transition, ...]:
         if frame.step > self.last_step:
@@ -221,13 +239,15 @@ class Pipeline:
         with self.guard("rewind"), Run.open(self.recording.path) as run:
             recall(self.engine, run.before(step, reach(self.engine), self.engine.history.table), step)
 
-    def _record(self, frame: Frame | None, outcome: Outcome, notices: Sequence[Notice]) -> None:
+    def _record(
+        self, frame: Frame | None, outcome: Outcome, notices: Sequence[Notice], since: float | None = None
+    ) -> None:
         with self.guard("recording"):
             self.recording.declare(self.engine.history.table.series)
             captures = self.captures.changed() if self.captures is not None else ()
             accepted = self.delivery.drain() if self.delivery is not None else ()
             queued = notices if self.delivery is not None else ()
-            stopped = self.recording.commit(frame, outcome, captures, queued, accepted, self._state())
+            stopped = self.recording.commit(frame, outcome, captures, queued, accepted, self._state(), since)
             if stopped is not None:
                 self.guard.tell("recording", f"the run is no longer recorded: {stopped}; alerts go on")
             if self.recording.dropped:

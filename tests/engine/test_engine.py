@@ -244,6 +244,28 @@ def test_shadow_rules_are_evaluated_and_never_escalated(engine):
     assert all(not outcome.intents for _, outcome in outcomes)
 
 
+def test_the_wall_clock_alone_moves_only_rules_that_look_at_it(engine):
+    rules = (
+        HIGH
+        + """
+      - alert: Stalled
+        when: {stalled: {after: 10s}}
+        labels: {severity: critical}
+"""
+    )
+    machine, table = engine(rules)
+    assert machine.tick(5.0) is None, "before the first step nothing has stalled"
+    feed(machine, table, [9.0, 9.0])
+    assert machine.tick(29.0) is None
+    stalled = machine.tick(31.0)
+    assert [(each.rule, each.reason, each.value) for each in stalled.transitions] == [("Stalled", "fired", 11.0)]
+    assert {incident.rule for incident in stalled.incidents} == {"High", "Stalled"}
+    again = machine.tick(32.0)
+    assert not again.transitions
+    ((_, ended),) = feed(machine, table, [9.0], start=3)
+    assert [(each.rule, each.reason) for each in ended.transitions] == [("Stalled", "resolved")]
+
+
 def test_lowest_is_worst_where_the_rule_looks_below(engine):
     rule = """
       - alert: Low
