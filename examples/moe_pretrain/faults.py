@@ -16,7 +16,7 @@ NEVER = range(0)
 INPUT_TOKEN, LABEL_TOKEN = 7, 200
 BIASED_EXPERTS, BIAS = [3, 5], 20.0
 GROWING_STEPS, GROWTH = 10, 1.4
-SLOW_LAYER, SLOW_ROUNDS, SLOW_SIZE = 1, 20, 1 << 20
+SLOW_LAYER, SLOW_ROUNDS, SLOW_SIZE = 1, 60, 1 << 20
 SECOND = 1  # the micro-batch that is hit, counted from 0
 
 
