@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,16 @@ from hypothesis import HealthCheck, settings
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 MISSING_SHARED = "needs ../shared, which is not here"
+
+TOOLS = Path(__file__).resolve().parents[1] / ".tools"
+
+# What an environment lacks by design: extras that `make core` leaves out, tools that only `make tools` brings.
+NEEDS: dict[str, Callable[[], bool]] = {
+    "numba": lambda: importlib.util.find_spec("numba") is not None,
+    "matplotlib": lambda: importlib.util.find_spec("matplotlib") is not None,
+    "promtool": (TOOLS / "promtool").exists,
+    "alertmanager": (TOOLS / "prometheus-alertmanager").exists,
+}
 
 # A busy machine is slow, not wrong.
 settings.register_profile("healthwatch", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,6 +33,14 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     if importlib.util.find_spec("mindspore") is None and collection_path.name.startswith("test_"):
         return 'importorskip("mindspore"' in collection_path.read_text(encoding="utf-8") or None
     return None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests marked `needs(what)` are deselected, and counted so, where an environment lacks it by design."""
+    lacking = [item for item in items if not all(NEEDS[mark.args[0]]() for mark in item.iter_markers("needs"))]
+    if lacking:
+        config.hook.pytest_deselected(items=lacking)
+        items[:] = [item for item in items if item not in set(lacking)]
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +62,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if not os.environ.get("CI") or reporter is None or exitstatus != pytest.ExitCode.OK:
         return
     skips = reporter.stats.get("skipped", [])
-    unexcused = [skip for skip in skips if MISSING_SHARED not in str(skip.longrepr)]
+    unexcused = [skip for skip in skips if "../shared" not in str(skip.longrepr)]
     if unexcused:
         reporter.write_line(f"{len(unexcused)} skips in CI without excuse:", red=True)
         for skip in unexcused:

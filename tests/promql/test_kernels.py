@@ -97,11 +97,11 @@ def test_means_of_huge_values_do_not_overflow(values: list[float]) -> None:
     assert np.isclose(grouped, expected, rtol=1e-9, atol=1e293)
 
 
+@pytest.mark.needs("numba")
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_the_compiled_exchange_keeps_windows_sorted(kind: type[np.floating]) -> None:
     compiled = exchange()
-    if compiled is None:
-        pytest.skip("the fast extra (numba) is not installed")
+    assert compiled is not None
     rng = np.random.default_rng(3)
     for rows, size in ((1, 5), (2, 700), (50, 1300)):
         window = rng.integers(0, 9, (rows, size)).astype(kind)
