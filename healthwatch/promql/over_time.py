@@ -58,9 +58,11 @@ def min_over_time(window: Window) -> Result:
 
 
 def _extreme(window: Window, choose: np.ufunc) -> Floats:
-    """The largest or smallest value; NaN only if there is no other."""
+    """The largest or smallest value; NaN only if there is no other, and then one that was measured, bit for bit."""
     found = [choose.reduce(block, axis=0) for block in window.filled(np.nan)]
-    return np.asarray(found[0] if len(found) == 1 else choose(*found))
+    extreme = np.asarray(found[0] if len(found) == 1 else choose(*found))
+    nowhere = np.isnan(extreme)
+    return np.where(nowhere, last_over_time(window)[0], extreme) if nowhere.any() else extreme
 
 
 @over_time

@@ -58,7 +58,11 @@ def test_no_layer_below_the_integrations_imports_a_framework():
 import pkgutil, importlib, sys, healthwatch
 for found in pkgutil.walk_packages(healthwatch.__path__, "healthwatch."):
     if not found.name.startswith(("healthwatch.integrations", "healthwatch.report", "healthwatch.cli.__main__")):
-        importlib.import_module(found.name)
+        try:
+            importlib.import_module(found.name)
+        except ModuleNotFoundError as error:
+            if error.name not in ("numba", "matplotlib"):  # the extras that `make core` leaves out
+                raise
 print([name for name in ("mindspore", "mindformers", "apprise", "jsonschema") if name in sys.modules])
 """
     assert python(script).strip() == "[]"
