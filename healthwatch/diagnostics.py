@@ -81,6 +81,26 @@ def did_you_mean(written: object, known: Iterable[object]) -> str:
     return f'did you mean "{names[closest[0]]}"?' if closest else ""
 
 
+def likely_typo(written: str, known: Iterable[str], ratio: float = 0.8) -> str | None:
+    """The known name that was surely meant: nearly the same text, or a single slip away from it."""
+    names = sorted(known)
+    closest = difflib.get_close_matches(written, names, n=1, cutoff=ratio)
+    slips = [name for name in names if min(len(written), len(name)) >= 4 and _one_slip(written, name)]
+    return next(iter([*closest, *slips]), None)
+
+
+def _one_slip(written: str, name: str) -> bool:
+    """One letter more, less or another, or two neighbours swapped."""
+    short, long = sorted((written, name), key=len)
+    if len(long) - len(short) == 1:
+        return any(long[:place] + long[place + 1 :] == short for place in range(len(long)))
+    differ = [place for place, (one, other) in enumerate(zip(short, long, strict=False)) if one != other]
+    if len(long) != len(short) or len(differ) > 2:
+        return False
+    swapped = len(differ) == 2 and short[differ[0]] == long[differ[1]] and short[differ[1]] == long[differ[0]]
+    return len(differ) == 1 or (swapped and differ[1] == differ[0] + 1)
+
+
 def suggest(written: object, known: Iterable[object], what: str) -> str:
     """`did_you_mean`, and where nothing resembles it the list of what there is."""
     names = sorted(map(str, known))

@@ -57,6 +57,7 @@ class Parsed:
 
     expression: Expression | None
     problems: tuple[Problem, ...]
+    tree: Expr | None = None  # what could be read although a parameter is not defined
 
 
 def parse(text: str, params: Params | None = None, *, rule: bool = True) -> Parsed:
@@ -73,7 +74,7 @@ def parse(text: str, params: Params | None = None, *, rule: bool = True) -> Pars
         undefined = {problem.span for problem in lexed.problems}
         problems = [*lexed.problems, *(problem for problem in problems if problem.span not in undefined)]
     if tree is None or problems:
-        return Parsed(None, tuple(sorted(problems, key=lambda problem: problem.span)))
+        return Parsed(None, tuple(sorted(problems, key=lambda problem: problem.span)), tree)
     return Parsed(Expression(text, tree), ())
 
 

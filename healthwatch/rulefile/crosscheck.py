@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence, Set
 
-from healthwatch.diagnostics import Diagnostic, Severity, suggest
+from healthwatch.diagnostics import Diagnostic, Severity, likely_typo, suggest
 from healthwatch.promql import ast
 from healthwatch.rulefile import template
 from healthwatch.rulefile.draft import Draft
 from healthwatch.rulefile.resultlabels import result_labels
 from healthwatch.stream.catalogue import Metric
 from healthwatch.yamlfile import Document
-
-_LIKELY_TYPO = 0.8  # difflib's ratio from which an unknown metric is taken for a misspelt one
 
 
 def names(drafts: Sequence[Draft]) -> None:
@@ -96,8 +93,9 @@ def references(draft: Draft, known: Mapping[str, Metric]) -> None:
 
 def metrics(draft: Draft, known: Set[str]) -> None:
     """Metrics that neither the catalogue nor a file's `metrics:` knows, in what is written as PromQL."""
-    for key, expression in draft.expressions.items():
-        for node in ast.walk(expression.tree) if key in draft.data else ():
+    trees = {key: expression.tree for key, expression in draft.expressions.items()} | draft.partial
+    for key, tree in trees.items():
+        for node in ast.walk(tree) if key in draft.data else ():
             if isinstance(node, ast.VectorSelector) and node.metric and node.metric not in known:
                 _unknown_metric(draft, key, node, known)
 
@@ -106,7 +104,7 @@ def _unknown_metric(draft: Draft, key: str, node: ast.VectorSelector, known: Set
     name, start = str(node.metric), node.span[0]
     written = str(draft.data[key])[start : start + len(name)] == name
     end = start + len(name) if written else node.span[1]
-    closest = difflib.get_close_matches(name, known, n=1, cutoff=_LIKELY_TYPO)
-    mend = f'did you mean "{closest[0]}"?' if closest else "declare it under metrics: if it is one of yours"
+    closest = likely_typo(name, known)
+    mend = f'did you mean "{closest}"?' if closest else "declare it under metrics: if it is one of yours"
     severity: Severity = "error" if closest else "warning"
     draft.report_text("HW012", f'no metric is called "{name}"', (key,), (start, end), mend, severity)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from healthwatch.diagnostics import Diagnostic, Severity
+from healthwatch.promql.ast import Expr
 from healthwatch.promql.parse import Expression
 from healthwatch.yamlfile import Document, KeyPath
 
@@ -24,6 +25,7 @@ class Draft:
     sound: bool  # whether the schema allows all of it
     diagnostics: list[Diagnostic] = field(default_factory=list)
     expressions: dict[str, Expression] = field(default_factory=dict)  # those that can be parsed
+    partial: dict[str, Expr] = field(default_factory=dict)  # those in which only a parameter is not defined
     inhibited_by: tuple[str, ...] = ()  # those that are loaded
 
     @property

@@ -98,6 +98,8 @@ def _parse(draft: Draft, key: str, params: Mapping[str, Any]) -> None:
         draft.report_text(problem.code, problem.message, (key,), problem.span, problem.help)
     if parsed.expression is not None:
         draft.expressions[key] = parsed.expression
+    elif parsed.tree is not None:
+        draft.partial[key] = parsed.tree
 
 
 def _check_unused(draft: Draft, params: Mapping[str, Any]) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
-from healthwatch.diagnostics import suggest
+from healthwatch.diagnostics import likely_typo, suggest
 from healthwatch.promql.parse import parse
 from healthwatch.rulefile.conditions.labels import NO_LABELS, PLACEMENT, Labels, of_series
 from healthwatch.rulefile.conditions.operand import Operand, either
@@ -15,7 +14,6 @@ from healthwatch.rulefile.conditions.problems import Bad, ConditionProblem, Path
 from healthwatch.rulefile.conditions.spec import Arguments, Condition, Expansion, Group
 from healthwatch.rulefile.conditions.values import read_value, show, unknown_key
 
-LIKELY_TYPO = 0.8
 """difflib's ratio from which an unknown metric is taken for a misspelt one."""
 
 Values = Mapping[str, Any]
@@ -90,9 +88,9 @@ def _known(values: Values, written: Values, path: Path, scope: Scope) -> Iterabl
 
 
 def _unknown_metric(name: str, scope: Scope) -> Bad:
-    near = get_close_matches(name, scope.metrics, 1, LIKELY_TYPO)
-    if near:
-        return Bad(f'no metric is called "{name}"', f'did you mean "{near[0]}"?', "unknown metric")
+    near = likely_typo(name, scope.metrics)
+    if near is not None:
+        return Bad(f'no metric is called "{name}"', f'did you mean "{near}"?', "unknown metric")
     return Bad(
         f'no metric is called "{name}" as far as healthwatch knows',
         "declare it under metrics: with its labels",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Set
 
-from healthwatch.diagnostics import Severity, suggest
+from healthwatch.diagnostics import Severity, likely_typo, suggest
 from healthwatch.promql import ast
 from healthwatch.promql.regex import compile_regex
 from healthwatch.rulefile.conditions.labels import PLACEMENT
@@ -65,9 +64,9 @@ def _labels(
 
 def _unknown(subject: Subject, key: str, label: str, what: str, carried: Set[str], span: ast.Span) -> None:
     """An error where it resembles a label that is there; else a source of the user's own may add it."""
-    near = difflib.get_close_matches(label, carried, n=1, cutoff=_LIKELY_TYPO)
+    near = likely_typo(label, carried, _LIKELY_TYPO)
     own = carried - {*PLACEMENT}
-    mend = f'did you mean "{near[0]}"?' if near else suggest(label, own, "its labels") or "it has none of its own"
+    mend = f'did you mean "{near}"?' if near else suggest(label, own, "its labels") or "it has none of its own"
     severity: Severity = "error" if near else "warning"
     subject.report("HW023", f'{what} has no label "{label}"', key, span, mend, severity)
 
