@@ -8,8 +8,9 @@ from pathlib import Path
 
 from healthwatch.config import Config
 from healthwatch.diagnostics import Invalid, errors, render_text
+from healthwatch.session.integration import FindIntegration
 from healthwatch.session.reload import examine
-from healthwatch.session.session import FindIntegration, Session
+from healthwatch.session.session import Session
 from healthwatch.yamlfile import Document
 
 LOGGER = logging.getLogger("healthwatch")

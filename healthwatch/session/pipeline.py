@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from healthwatch.actions.action import Performer, Site, find
-from healthwatch.actions.captures.requests import Requests
-from healthwatch.actions.captures.window import static_window
 from healthwatch.actions.notify import Delivery
 from healthwatch.actions.profile import Captures
-from healthwatch.alerting.escalation import LONGEST_WAIT, Mode
+from healthwatch.alerting.escalation import Mode
 from healthwatch.alerting.model import Intent, Notice, Now, Transition
 from healthwatch.alerting.policy import policy_of
-from healthwatch.alerting.ports import Profiler
 from healthwatch.config import Config
 from healthwatch.engine import Engine, Outcome
-from healthwatch.recording import Recording, Run, Snapshots, describe, reach, recall, revive
+from healthwatch.recording import Recording, Run, Snapshots, reach, recall, revive
 from healthwatch.rulefile import Rule
-from healthwatch.session.control import Silences
 from healthwatch.session.failing import FailingReceivers
 from healthwatch.session.guard import Guard
 from healthwatch.session.reload import Reloader, Renewed
 from healthwatch.session.watchman import Watchman
 from healthwatch.stream import Frame, SeriesTable
 
-RANKS = ("RANK_ID", "RANK")  # of the environment, where no integration knows it
 CLOSE_SECONDS = 5.0
-MOST_OFTEN = 1.0  # seconds between two evaluations of rules on the wall clock
 
 
 @dataclass(slots=True)
@@ -47,18 +39,14 @@ class Pipeline:
     captures: Captures | None
     delivery: Delivery | None
     guard: Guard
-    silences: Silences
     failing: FailingReceivers
     reloader: Reloader
     performers: dict[str, tuple[int | None, Performer]] = field(default_factory=dict)  # by action, with its order
     last_step: int = 0
     stopping: str = ""  # why the training is to end at this step
-    standstill: float = LONGEST_WAIT
+    turn: threading.Lock = field(default_factory=threading.Lock)  # the loop's own thread or the watchman's
+    watchman: Watchman | None = None
     _notices: list[Notice] = field(default_factory=list)
-    _turn: threading.Lock = field(default_factory=threading.Lock)  # the loop's own thread or the watchman
-    _watchman: Watchman | None = None
-    _paused: float = 0.0
-    _ticked: float = 0.0
     _snapshots: Snapshots = field(default_factory=Snapshots)
 
     def begin(self, first_step: int) -> None:
@@ -69,7 +57,7 @@ class Pipeline:
 
     def step(self, frame: Frame) -> None:
         """What must be recorded comes first, captures before messages that name their folder; then the rest."""
-        with self._turn:
+        with self.turn:
             renewed = self.reloader.take()
             if renewed is not None:
                 self._renew(renewed)
@@ -83,8 +71,8 @@ class Pipeline:
                 firing = any(one.active and not one.shadow for one in outcome.incidents)
                 with self.guard("profile"):
                     self.captures.step_end(frame.step, firing)
-            if self._watchman is not None:
-                self._watchman.step_ended()
+            if self.watchman is not None:
+                self.watchman.step_ended()
 
     def resume(self, table: SeriesTable) -> None:
         """Go on where the last attempt's last step left alerting; nothing is judged again."""
@@ -95,13 +83,6 @@ class Pipeline:
         if self.delivery is not None:
             untold = [each for each in self.recording.pending() if each.notice.receiver in self.config.receivers]
             self.delivery.resume(untold)
-
-    def watch(self) -> None:
-        """From now on somebody looks after silences, and after a training that stands still."""
-        with self.guard("control"):
-            self._heed()
-            self.reloader.begin()
-            self._watchman = Watchman(self._look)
 
     def _renew(self, renewed: Renewed) -> None:
         """Rules and receivers that have changed on disk are in force from the step that is about to be judged."""
@@ -119,49 +100,19 @@ class Pipeline:
 
     def _renew_receivers(self) -> None:
         if self.delivery is None:
-            self.delivery = _delivery(self.config)
+            self.delivery = delivery_of(self.config)
         else:
             self.delivery.renew(self.config.receivers)
         self.failing.receivers = tuple(self.config.receivers)
 
-    def _look(self, still: float) -> None:
-        """The watchman's: a step that is under way goes first."""
-        with self.guard("reload"):
-            self.reloader.look()
-        if not self._turn.acquire(blocking=False):
-            return
-        try:
-            with self.guard("control"):
-                self._heed()
-            if still - self._ticked >= max(MOST_OFTEN, still / 50) and self.engine.uses_clock:
-                self._ticked = still
-                self._tick()
-            if still >= self.standstill and still - self._paused >= self.standstill / 6:
-                self._paused = still
-                self._tell_between("standstill")
-            elif still < self.standstill:
-                self._paused = 0.0
-            if still < self._ticked:
-                self._ticked = 0.0
-        finally:
-            self._turn.release()
-
-    def _heed(self) -> None:
-        self.engine.silence(self.silences.look(), {"run": self.config.run, "rank": str(self.rank)})
-        for problem in self.silences.problems:
-            self.guard.tell("control", f"a silence can't be used: {problem}", logging.WARNING)
-        self.silences.problems.clear()
-        if self.delivery is not None:
-            self.delivery.told_elsewhere(self.recording.delivered.news())
-
-    def _tell_between(self, mode: Mode) -> None:
+    def tell_between(self, mode: Mode) -> None:
         """What waits for steps that may never come is told now (R6)."""
         outcome = Outcome(Now(self.last_step, time.time(), self.recording.attempt))
         with self.guard("engine"):
             outcome = self.engine.pause(time.time(), mode)
         self._tell(outcome)
 
-    def _tick(self) -> None:
+    def tick(self) -> None:
         """Rules on the wall clock (R11); what comes of it is recorded, so that a replay ticks as well."""
         with self.guard("engine"):
             since, outcome = self.engine.clock.moments[0], self.engine.tick(time.time())
@@ -272,13 +223,13 @@ class Pipeline:
 
     def close(self, reason: str) -> None:
         """Finish captures, tell what still waits, give receivers a few seconds, and end the recording."""
-        if self._watchman is not None:
-            self._watchman.close()
-        with self._turn:
+        if self.watchman is not None:
+            self.watchman.close()
+        with self.turn:
             if self.captures is not None:
                 with self.guard("profile"):
                     self.captures.close()
-            self._tell_between("end")
+            self.tell_between("end")
             end = time.monotonic() + CLOSE_SECONDS
             for name, (_, performer) in self.performers.items():
                 with self.guard(name):
@@ -295,70 +246,5 @@ class Pipeline:
                     self.guard.tell("recording: end", f"the recording is not complete: {lost}")
 
 
-def open_recording(config: Config, table: SeriesTable, rank: int | None = None) -> Recording:
-    """The run file of this process; the series of earlier attempts come first in the table, as in a replay.
-
-    `rank` is the integration's; the environment is asked where it knows none.
-
-    Raises:
-        Invalid: the run can't be recorded.
-    """
-    if rank is None:
-        rank = int(next((os.environ[name] for name in RANKS if os.environ.get(name, "").isdecimal()), "0"))
-    meta = {**describe(config), "rank": rank}
-    recording = Recording.create(config.output / f"rank_{rank}.sqlite", meta, config.record_max_size)
-    recording.restore(table)
-    return recording
-
-
-def open_pipeline(
-    config: Config,
-    rules: Sequence[Rule],
-    table: SeriesTable,
-    recording: Recording,
-    profiler: Profiler | None,
-    guard: Guard,
-) -> Pipeline:
-    """Everything behind the frame, ready for the first step; an earlier attempt of the run is taken in."""
-    engine = Engine(rules, table, policy_of(config, rules), config.no_data_after)
-    rank = recording.meta["rank"]
-    about = {"run": config.run, "rank": rank, "attempt": recording.attempt, "config_digest": config.digest}
-    recording.declare(table.series)
-    pipeline = Pipeline(
-        config=config,
-        rank=rank,
-        rules={rule.name: rule for rule in rules},
-        engine=engine,
-        recording=recording,
-        captures=_captures(config, profiler, about, guard),
-        delivery=_delivery(config),
-        guard=guard,
-        silences=Silences(config.output),
-        failing=FailingReceivers(config.run, rank, tuple(config.receivers)),
-        reloader=Reloader(config, guard),
-    )
-    pipeline.open_actions()
-    with guard("resume"):
-        pipeline.resume(table)
-    pipeline.watch()
-    return pipeline
-
-
-def _captures(config: Config, profiler: Profiler | None, meta: Mapping[str, Any], guard: Guard) -> Captures | None:
-    if profiler is None or config.dry_run:
-        return None
-    rank = int(meta["rank"])
-    return Captures(
-        profiler,
-        settings=config.capture,
-        folder=config.output / "captures" / f"rank_{rank}",
-        meta=meta,
-        section=config.profiler,
-        tell=guard.tell,
-        window=static_window(config.profiler, rank) if profiler.takes_window else None,
-        requests=Requests(config.output, rank, since=time.time()),
-    )
-
-
-def _delivery(config: Config) -> Delivery | None:
+def delivery_of(config: Config) -> Delivery | None:
     return Delivery(config.receivers) if config.receivers and not config.dry_run else None

@@ -6,76 +6,31 @@ import atexit
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from healthwatch.alerting.ports import Profiler
 from healthwatch.config import Config
 from healthwatch.monitors.log_records import LogRecords
-from healthwatch.monitors.pace import Pace
 from healthwatch.rulefile import Rule
 from healthwatch.session.guard import Guard
+from healthwatch.session.intake import Intake, number
+from healthwatch.session.integration import FindIntegration, Integration
 from healthwatch.session.meter import PARTS, Budget
-from healthwatch.session.pipeline import Pipeline, open_pipeline, open_recording
+from healthwatch.session.opening import open_pipeline, open_recording
+from healthwatch.session.pipeline import Pipeline
 from healthwatch.session.stopping import TrainingStopped
-from healthwatch.stream import TICKS_PER_STEP, Frame, LabelSet, Series, SeriesTable
+from healthwatch.stream import Frame, SeriesTable
 from healthwatch.stream.ticks import LAST_STEP, counted
 
 if TYPE_CHECKING:
     from healthwatch.monitors import Monitor
 
-
-class Integration(Protocol):
-    """What a framework brings along: its monitors are fed by it, and every hook is its own."""
-
-    loss_scale: Any
-    """Of the step under way, where the loop says so."""
-
-    @property
-    def profiler(self) -> Profiler: ...
-
-    @property
-    def pace(self) -> Pace:
-        """How often its monitors measure."""
-        ...
-
-    @property
-    def printed(self) -> Collection[str]:
-        """Monitors whose lines the trainer prints itself: names of `LogRecords.printers`."""
-        ...
-
-    @property
-    def logit_names(self) -> Mapping[LabelSet, str]:
-        """By the labels of a layer: the parameter that holds its maximum attention logits."""
-        ...
-
-    def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]: ...
-
-    def micro_step(self, loss: Any, grads: Any, accumulated: Any = None) -> None: ...
-
-    def step(self, loss: Any, grads: Any = None) -> None: ...
-
-    def detach(self) -> None: ...
-
-
 PART_LABELS = [{"part": part} for part in PARTS]
 
 P = ParamSpec("P")
-FindIntegration: TypeAlias = Callable[[Any, Guard], Integration]
-
-
-@dataclass(frozen=True, slots=True)
-class _Logged:
-    """A value handed in between two steps."""
-
-    series: Series
-    values: NDArray[Any]
-    micro_step: int | None
 
 
 def _watched(method: Callable[Concatenate[Session, P], None]) -> Callable[Concatenate[Session, P], None]:
@@ -110,8 +65,7 @@ class Session:
         self._integration: Integration | None = None
         self._monitors: Sequence[Monitor] = ()
         self._table = SeriesTable()
-        self._logged: list[_Logged] = []
-        self._lists: dict[str, tuple[object, Series]] = {}
+        self._intake = Intake(self._table)
         self._pipeline: Pipeline | None = None
         self._log_records = LogRecords()
         self._budget = Budget(config.budget)
@@ -170,7 +124,7 @@ class Session:
         if self._integration is not None:
             self._integration.micro_step(loss, grads, accumulated)
         elif loss is not None:
-            self._log("local_loss", loss, self._micro_step - 1)
+            self._intake.log("local_loss", loss, self._micro_step - 1)
 
     @_watched
     def log(self, micro_step: int | None = None, /, **scalars: Any) -> None:
@@ -184,7 +138,7 @@ class Session:
         for metric, value in scalars.items():
             with self.guard("log"):
                 if value is not None:
-                    self._log(metric, value, micro_step)
+                    self._intake.log(metric, value, micro_step)
 
     @_watched
     def log_values(
@@ -198,7 +152,7 @@ class Session:
             labels: without `__name__`. A list that is handed in at every step is read once, so don't change it.
             micro_step: counted from 0; None for the step as a whole.
         """
-        self._take(self._series(metric, labels), np.array(values), micro_step)
+        self._intake.values(metric, values, labels, micro_step)
 
     @_watched
     def step(
@@ -252,21 +206,6 @@ class Session:
         """Switched off or closed; a process forked off a training (a data worker) is not the training."""
         return self._closed or os.getpid() != self._process
 
-    def _series(self, metric: str, labels: Sequence[Mapping[str, str]]) -> Series:
-        """Reading 20,000 label sets takes 30 ms, so a metric's list is known by being the same object as last time."""
-        seen, series = self._lists.get(metric, (None, None))
-        if series is None or seen is not labels or len(series) != len(labels):
-            series = self._table.register(metric, labels)
-            self._lists[metric] = labels, series
-        return series
-
-    def _log(self, metric: str, value: Any, micro_step: int | None) -> None:
-        self._take(self._table.register(metric, [{}]), number(metric, value), micro_step)
-
-    def _take(self, series: Series, values: NDArray[Any], micro_step: int | None) -> None:
-        micro_step = None if micro_step is None else counted("micro_step", micro_step, TICKS_PER_STEP - 1)
-        self._logged.append(_Logged(series, values, micro_step))
-
     def _number(self, step: int | None) -> int:
         """The number of the step that is over; where the loop's is none the steps are counted on."""
         number = self._next_step
@@ -278,7 +217,7 @@ class Session:
     def _frame(self, loss: Any, grads: Any, step: int) -> Frame:
         """What the step brought, closed. What can't be taken in is missing from it, the rest is there."""
         frame = Frame(step, self._attempt, time.time())
-        logged, self._logged = self._logged, []
+        logged = self._intake.take()
         micro_steps = max((self._micro_step, *(each.micro_step + 1 for each in logged if each.micro_step is not None)))
         self._next_step, self._micro_step = step + 1, 0
         if self._integration is not None:
@@ -322,13 +261,3 @@ class Session:
         """Wall seconds since the last step ended, healthwatch's own calls included, as the trainer's clock has it."""
         last, self._ended = self._ended, time.perf_counter()
         return self._ended - last
-
-
-def number(metric: str, value: Any) -> NDArray[Any]:
-    """A scalar of any framework; numbers of Python and numpy keep their dtype."""
-    if isinstance(value, (bool, int, float, np.generic, np.ndarray)):
-        return np.array(value)
-    try:
-        return np.array(float(value))
-    except (TypeError, ValueError):
-        raise ValueError(f"{metric}: a value of type {type(value).__name__} is not a number") from None

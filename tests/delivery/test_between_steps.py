@@ -12,6 +12,7 @@ from receiving import wait_for
 import healthwatch
 from healthwatch.cli import group
 from healthwatch.recording import Run
+from healthwatch.session import between
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -31,9 +32,9 @@ def step(session, loss=2.0, norm=1.0, times=1):
         session.step(loss)
 
 
-def test_a_training_that_hangs_still_tells_what_joined(inbox, tmp_path):
+def test_a_training_that_hangs_still_tells_what_joined(inbox, tmp_path, monkeypatch):
+    monkeypatch.setattr(between, "STANDSTILL", 1.0)
     session = healthwatch.load(write_config(tmp_path, [inbox.url], **TOGETHER)).attach()
-    session._pipeline.standstill = 1.0
     step(session, times=5)
     step(session, loss=9.0)
     step(session, loss=9.0, norm=9.0)  # joins, and would wait for five steps

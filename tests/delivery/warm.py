@@ -8,7 +8,7 @@ from pathlib import Path
 import apprise
 from killable import write_config
 
-import healthwatch.session.pipeline  # noqa: F401 - to have it imported
+import healthwatch.session.opening  # noqa: F401 - to have it imported
 from healthwatch.config import load_all
 
 apprise.Apprise.instantiate("json://127.0.0.1/")

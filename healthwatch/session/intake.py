@@ -1,0 +1,67 @@
+"""What the loop hands in itself, until the step that it belongs to is over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from healthwatch.stream import TICKS_PER_STEP, Series, SeriesTable
+from healthwatch.stream.ticks import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A value handed in between two steps."""
+
+    series: Series
+    values: NDArray[Any]
+    micro_step: int | None
+
+
+class Intake:
+    """Values of the step under way, in the order in which they came."""
+
+    def __init__(self, table: SeriesTable) -> None:
+        self._table = table
+        self._logged: list[Logged] = []
+        self._lists: dict[str, tuple[object, Series]] = {}
+
+    def log(self, metric: str, value: Any, micro_step: int | None) -> None:
+        """A scalar of any framework."""
+        self._add(self._table.register(metric, [{}]), number(metric, value), micro_step)
+
+    def values(
+        self, metric: str, values: ArrayLike, labels: Sequence[Mapping[str, str]], micro_step: int | None
+    ) -> None:
+        self._add(self._series(metric, labels), np.array(values), micro_step)
+
+    def take(self) -> list[Logged]:
+        """What has come since the last call."""
+        logged, self._logged = self._logged, []
+        return logged
+
+    def _series(self, metric: str, labels: Sequence[Mapping[str, str]]) -> Series:
+        """Reading 20,000 label sets takes 30 ms, so a metric's list is known by being the same object as last time."""
+        seen, series = self._lists.get(metric, (None, None))
+        if series is None or seen is not labels or len(series) != len(labels):
+            series = self._table.register(metric, labels)
+            self._lists[metric] = labels, series
+        return series
+
+    def _add(self, series: Series, values: NDArray[Any], micro_step: int | None) -> None:
+        micro_step = None if micro_step is None else counted("micro_step", micro_step, TICKS_PER_STEP - 1)
+        self._logged.append(Logged(series, values, micro_step))
+
+
+def number(metric: str, value: Any) -> NDArray[Any]:
+    """A scalar of any framework; numbers of Python and numpy keep their dtype."""
+    if isinstance(value, (bool, int, float, np.generic, np.ndarray)):
+        return np.array(value)
+    try:
+        return np.array(float(value))
+    except (TypeError, ValueError):
+        raise ValueError(f"{metric}: a value of type {type(value).__name__} is not a number") from None
