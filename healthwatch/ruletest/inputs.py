@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from healthwatch.stream.history import STALE
 
 Cell = tuple[int, int | None]  # step, micro-step from 0
 ATTEMPT_STEP = "attempt_step"  # every source gives it
+OFTEN = 1.0  # seconds
 RESERVED = ("step", "attempt", "time", "micro_step")
 
 _RUN_SUFFIXES = (".sqlite", ".db")
@@ -32,15 +33,38 @@ def frames(case: Case, table: SeriesTable, every: int) -> Iterator[Frame]:
     """
     if case.source is None:
         return _from_series(case, table, every)
-    if case.source.is_dir() or case.source.suffix in _RUN_SUFFIXES:
+    if _is_run(case.source):
         return Run.open(case.source).frames(table)
     return _from_lines(case.source, table)
+
+
+def standing(case: Case) -> Callable[[Frame], Sequence[float]]:
+    """After a frame: the times at which rules on the wall clock are evaluated before the next one."""
+    if case.source is not None and _is_run(case.source):
+        with Run.open(case.source) as run:
+            events = run.clock_events()
+        return lambda frame: events.get((frame.attempt, frame.step, frame.time), ())
+    return lambda frame: [frame.time + still for still in _moments(case.standstills.get(frame.step, 0.0))]
+
+
+def _moments(lasts: float) -> Iterator[float]:
+    """Seconds into a standstill, as a training looks: every second at first, ever less often, and at its end."""
+    still = OFTEN
+    while still < lasts:
+        yield still
+        still += max(OFTEN, still / 50)
+    if lasts:
+        yield lasts
+
+
+def _is_run(source: Path) -> bool:
+    return source.is_dir() or source.suffix in _RUN_SUFFIXES
 
 
 def _from_series(case: Case, table: SeriesTable, every: int) -> Iterator[Frame]:
     cells = _cells(case)
     last = max((step for step, _ in cells), default=0)
-    end = max(last, case.last_asked)
+    end = max(last, case.last_asked, *case.standstills)
     micro_steps = {series.micro_steps for series in case.series if series.micro_steps}
     steps = sorted({*range(case.start, end + 1, every), *(step for step, _ in cells)})
     by_step: dict[int, list[Cell]] = defaultdict(list)
@@ -48,7 +72,8 @@ def _from_series(case: Case, table: SeriesTable, every: int) -> Iterator[Frame]:
         by_step[cell[0]].append(cell)
     for step in steps:
         begins = [case.start, *(each for each in case.resume_at if each <= step)]
-        frame = Frame(step, len(begins), step * case.step_time)
+        stood = sum(lasts for after, lasts in case.standstills.items() if after < step)
+        frame = Frame(step, len(begins), step * case.step_time + stood)
         for cell in by_step[step]:
             _fill(frame, cell[1], cells[cell], table)
         if all(series.metric != ATTEMPT_STEP for series in case.series):

@@ -78,6 +78,7 @@ class Case:
     start: int = 0  # the step of the first value
     step_time: float = 1.0  # seconds
     resume_at: tuple[int, ...] = ()  # steps at which another attempt begins
+    standstills: Mapping[int, float] = field(default_factory=dict)  # seconds in which no step ends, by the step before
     source: Path | None = None
     alerts: tuple[AlertTest, ...] = ()
     expressions: tuple[ExprTest, ...] = ()

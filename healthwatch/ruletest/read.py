@@ -23,6 +23,7 @@ from healthwatch.ruletest.model import (
     WrittenSeries,
 )
 from healthwatch.ruletest.notation import Trouble, number, read_labels, read_series, read_step, read_values
+from healthwatch.stream import parse_duration
 from healthwatch.yamlfile import Document, KeyPath
 
 UNREADABLE = "HW201"
@@ -76,6 +77,7 @@ class _Reader:
             self.step(section, "start"),
             float(section.get("step_time", 1)),
             tuple(sorted(section.get("resume_at", []))),
+            self.standstills(section),
             None if source is None else folder / source,
             tuple(map(self.alert_test, self.items(section, "alert_rule_test"))),
             tuple(filter(None, map(self.expr_test, self.items(section, "promql_expr_test")))),
@@ -90,6 +92,21 @@ class _Reader:
             section.report("HW011", message, given[1], at_key=True, help="a test has one source of samples")
         source: str | None = section.get("run") or section.get("jsonl")
         return source
+
+    def standstills(self, section: Section) -> dict[int, float]:
+        found: dict[int, float] = {}
+        for each in self.items(section, "standstills"):
+            step, lasts = each.get("after_step"), parse_duration(each.get("lasts"))
+            if step is None or lasts is None:
+                continue  # told by the schema
+            if step in found:
+                each.report("HW010", f"two standstills after step {step}", "after_step", help="add them up")
+            elif "input_series" not in section.data:
+                message = "a recording has its own standstills, and JSON lines their times"
+                each.report("HW011", message, "after_step", help="standstills go with input_series")
+            else:
+                found[step] = lasts.seconds or 0.0
+        return found
 
     def check_micro_steps(self, section: Section) -> None:
         """A step has one number of micro-steps, whatever the series."""

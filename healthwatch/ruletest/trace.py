@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from healthwatch.alerting.escalation import Ladder, Policy
+from healthwatch.alerting.escalation import LONGEST_WAIT, Ladder, Policy
 from healthwatch.alerting.ledger import Ledger
 from healthwatch.alerting.model import Incident, Intent
 from healthwatch.alerting.watch import Problem
 from healthwatch.config import LadderStep
-from healthwatch.engine import Engine
+from healthwatch.engine import Engine, Outcome
 from healthwatch.promql import EvaluationError, Program, Vector
 from healthwatch.rulefile import Rule
 from healthwatch.ruletest.alerts import AlertSeries, asked_for
-from healthwatch.ruletest.inputs import frames
+from healthwatch.ruletest.inputs import frames, standing
 from healthwatch.ruletest.model import Case, ExprTest
 from healthwatch.stream import Duration, Frame, History, LabelSet, SeriesTable, tick_of
 
@@ -72,13 +72,16 @@ def trace(case: Case, rules: Sequence[Rule], escalation: Mapping[str, tuple[Ladd
     engine = Engine(rules, table, _policy(rules, escalation))
     seen = Trace(history=History(table))
     alerts = AlertSeries(rules, seen.history) if asked_for(case.expressions) else None
-    last: int | None = None
+    last, times = None, standing(case)
     for frame in frames(case, table, every):
         if last is not None and frame.step <= last:
             _go_back(engine, seen, frame.step)
         last = frame.step
         seen.history.extend(frame)
-        _note(seen, engine, frame)
+        seen.steps.append(frame.step)
+        seen.frames[frame.step] = frame
+        _note(seen, engine, frame.step, engine.step(frame))
+        _stand_still(seen, engine, frame, times(frame))
         if alerts is not None:
             alerts.write({rule: page.ledger for rule, page in engine.book.pages.items()}, frame.step)
     return seen
@@ -90,21 +93,28 @@ def _go_back(engine: Engine, seen: Trace, step: int) -> None:
     seen.steps = [each for each in seen.steps if each < step]
 
 
-def _note(seen: Trace, engine: Engine, frame: Frame) -> None:
-    outcome = engine.step(frame)
-    seen.steps.append(frame.step)
-    seen.frames[frame.step] = frame
+def _stand_still(seen: Trace, engine: Engine, frame: Frame, times: Sequence[float]) -> None:
+    """No step ends for a while: rules on the wall clock are evaluated, and waits for steps end."""
+    for time in times:
+        outcome = engine.tick(time)
+        if outcome is not None:
+            _note(seen, engine, frame.step, outcome)
+        if time - frame.time >= LONGEST_WAIT:
+            seen.actions += engine.pause(time, "standstill").intents
+
+
+def _note(seen: Trace, engine: Engine, step: int, outcome: Outcome) -> None:
     seen.incidents |= {incident.id: incident for incident in outcome.incidents}
     seen.actions += outcome.intents
     for problem in outcome.problems:
         seen.problems.setdefault((problem.rule, problem.kind), problem)
     pages = {rule: page.ledger for rule, page in engine.book.pages.items()}
-    seen.firing[frame.step] = {rule: tuple(_firing(ledger)) for rule, ledger in pages.items() if len(ledger)}
+    seen.firing[step] = {rule: tuple(_firing(ledger)) for rule, ledger in pages.items() if len(ledger)}
     for rule, ledger in pages.items():
         if len(ledger):
-            seen.phases.setdefault(rule, {})[frame.step] = "firing" if len(ledger.firing()) else "pending"
+            seen.phases.setdefault(rule, {})[step] = "firing" if len(ledger.firing()) else "pending"
         else:
-            seen.phases.get(rule, {}).pop(frame.step, None)
+            seen.phases.get(rule, {}).pop(step, None)
 
 
 def _firing(ledger: Ledger) -> Iterator[Firing]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import healthwatch
 from healthwatch.recording import Run
 from healthwatch.replay import load_replay
+from healthwatch.ruletest import run_files
 
 RULES = """
 groups:
@@ -19,6 +20,14 @@ groups:
         annotations: {summary: nothing moves, action: look at the machines}
 """
 CONFIG = "healthwatch: {run: still, output: OUT, rules: [./rules.yaml], escalation: {critical: [{log: error}]}}"
+
+TEST = """
+rule_files: [rules.yaml]
+tests:
+  - name: what was recorded
+    run: out
+    exp_incidents: [{rule: Stalled, opened: 3, ended: 4, ending: resolved}]
+"""
 
 
 def test_a_loop_that_hangs_is_told_and_replayed(tmp_path: Path) -> None:
@@ -40,3 +49,7 @@ def test_a_loop_that_hangs_is_told_and_replayed(tmp_path: Path) -> None:
         for each in outcome.transitions
     ]
     assert replayed == live
+    (tmp_path / "rules.test.yaml").write_text(TEST)
+    tested = run_files([tmp_path / "rules.test.yaml"])
+    assert [text for case in tested.files[0].cases for _, text in case.failures] == []
+    assert (tested.passed, tested.files[0].diagnostics) == (1, ())
