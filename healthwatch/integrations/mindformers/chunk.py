@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from healthwatch.integrations.mindspore.maxima import LOWEST, raised
 from healthwatch.integrations.mindspore.reading import Reader, Reading
 from healthwatch.integrations.mindspore.taps import Tap, find_logits, find_routers
 from healthwatch.monitors.pace import Pace
-
-LOWEST = -np.inf
 
 
 class Chunk:
@@ -94,7 +93,7 @@ class Chunk:
         """By layer: the highest logit of each head of this rank, None for a layer that did not run."""
         if self.highest is None:
             return [None] * len(self.logits)
-        return [_raised(array) for array in self.highest.arrays()]
+        return [raised(array) for array in self.highest.arrays()]
 
 
 def labels_of(taps: tuple[Tap, ...]) -> list[Any]:
@@ -106,11 +105,3 @@ def _gain(before: NDArray[Any] | None, after: NDArray[Any] | None) -> NDArray[An
         return None
     gain = after if before is None or before.shape != after.shape else after - before
     return after if (gain < 0).any() else gain  # the pass itself begins by setting the counter back
-
-
-def _raised(array: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Without the rows of other ranks (context parallelism), which stay as they were lowered."""
-    if array is None:
-        return None
-    raised = array[array != LOWEST]
-    return raised if raised.size else None

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from healthwatch.integrations.mindspore.maxima import Maxima, Taken
 from healthwatch.integrations.mindspore.optimizer import learning_rate, loss_scale, on_gradients, parameter_names
 from healthwatch.integrations.mindspore.profiler import MindSporeProfiler
 from healthwatch.integrations.mindspore.reading import HostReader, Reader, Reading, host_array, norm, reader
-from healthwatch.integrations.mindspore.taps import Routers, Tap, find_logits, find_routers, names
+from healthwatch.integrations.mindspore.taps import Routers, find_logits, find_routers, names
 from healthwatch.monitors.max_logits import MaxLogits
 from healthwatch.monitors.moe import TokensPerExpert
 from healthwatch.monitors.pace import Pace
@@ -41,7 +42,7 @@ class _MicroBatch:
     """What was read at one micro-step, not yet fetched."""
 
     counters: Reading
-    logits: Reading
+    logits: Taken
     loss: Reading | None = None
     squares: Reading | None = None
     accumulated: Reading | None = None
@@ -57,11 +58,11 @@ class MindSpore:
     def __init__(self, guard: Guard, read: Reader | None = None) -> None:
         self._guard = guard
         self._read = read
-        self._remove_hook: Callable[[], None] | None = None
+        self._undo: list[Callable[[], None]] = []
         self.profiler = MindSporeProfiler()
         self.printed: frozenset[str] = frozenset()  # nobody else prints in such a loop
         self.logit_names: Mapping[LabelSet, str] = {}
-        self.pace = Pace(("norms",))
+        self.pace = Pace(("norms", "logits"))
         self.loss_scale: Any = None  # of the step under way, where the loop says so: a number, a tensor, or a scaler
 
     @property
@@ -76,8 +77,9 @@ class MindSpore:
         self._reader: Reader = self._read or reader()
         self._optimizer = optimizer
         self._routers: Routers = find_routers(model, config.top_k)
-        self._logits: tuple[Tap, ...] = find_logits(model)
-        self.logit_names = names(self._logits)
+        logits = find_logits(model)
+        self.logit_names = names(logits)
+        self._maxima = Maxima(logits, self._reader, self.pace, self._guard)
         self._ranks = int(os.environ.get("RANK_SIZE", "1"))
         self._known_scale = loss_scale(model, optimizer)
         self._train_state = TrainState(parameter_names(model, optimizer))
@@ -87,13 +89,14 @@ class MindSpore:
             labels = [tap.labels for tap in self._routers.taps]
             self._moe = TokensPerExpert(labels, self._routers.topk, initial)
             monitors.append(self._moe)
-        if self._logits:
-            self._max_logits = MaxLogits([tap.labels for tap in self._logits], config.qk_clip_threshold)
+        self._max_logits = MaxLogits([tap.labels for tap in logits], config.qk_clip_threshold)
+        if logits:
             monitors.append(self._max_logits)
+            self._undo += self._maxima.hook(model)
         for monitor in monitors:
             monitor.register(table)
         if optimizer is not None:
-            self._remove_hook = on_gradients(optimizer, self._guarded_optimizer_step)
+            self._undo.append(on_gradients(optimizer, self._guarded_optimizer_step))
         self.profiler.prepare()
         self._own_sum: list[NDArray[Any]] | None = None
         self._loop_hands_gradient = self._gradients_seen = False
@@ -144,10 +147,10 @@ class MindSpore:
             raise problems[0]
 
     def detach(self) -> None:
-        """Take the hook away; safe to call more than once."""
-        if self._remove_hook is not None:
-            self._remove_hook()
-            self._remove_hook = None
+        """Take the hooks away; safe to call more than once."""
+        undo, self._undo = self._undo, []
+        for each in undo:
+            each()
 
     def _begin_step(self) -> None:
         self._micro_batches: list[_MicroBatch] = []
@@ -185,7 +188,7 @@ class MindSpore:
     def _take(self) -> _MicroBatch:
         """Read counters and logits now: before the update, and before anybody sets them back."""
         counters = self._reader.copies(tap.tensor() for tap in self._routers.taps)
-        batch = _MicroBatch(counters, self._reader.copies(tap.tensor() for tap in self._logits))
+        batch = _MicroBatch(counters, self._maxima.take())
         self._micro_batches.append(batch)
         return batch
 
@@ -241,8 +244,8 @@ class MindSpore:
             self._train_state.micro_step(MicroBatch(squares, accumulated, _scalar(batch.loss)))
             if self._routers.taps:
                 self._moe.micro_step(batch.counters.arrays())
-            if self._logits:
-                self._max_logits.micro_step(batch.logits.arrays())
+        for maxima in self._maxima.of_step([batch.logits for batch in self._micro_batches]):
+            self._max_logits.micro_step(maxima)
         now = time.perf_counter()
         took, self._step_began = now - self._step_began, now
         update = _values(handed, factor)

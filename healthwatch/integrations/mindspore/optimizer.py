@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from healthwatch.integrations.mindspore.calls import watch_calls
+
 
 def parameter_names(model: Any, optimizer: Any | None) -> tuple[str, ...]:
     """Names of the trainable parameters in the order of their gradients; a name that comes again is numbered."""
@@ -31,26 +33,13 @@ def learning_rate(optimizer: Any | None) -> Any | None:
 
 
 def on_gradients(optimizer: Any, tell: Callable[[Sequence[Any]], None]) -> Callable[[], None]:
-    """Call `tell` with the gradients of every update, before it is made; returns what ends that.
+    """Call `tell` with the gradients of every update, before it is made; returns what ends that."""
 
-    A forward pre-hook would do so too, but under `@jit` MindSpore compiles hooks into the graph, and ours can't be
-    compiled: the training would not start. A class that is called differently is not looked at there.
-    """
-    kind = type(optimizer)
+    def before(arguments: Sequence[Any]) -> None:
+        if arguments and isinstance(arguments[0], (tuple, list)):
+            tell(arguments[0])
 
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], (tuple, list)):
-            tell(args[0])
-        return kind.__call__(self, *args, **kwargs)
-
-    watched = type(kind.__name__, (kind,), {"__call__": call, "__module__": kind.__module__})
-    optimizer.__class__ = watched
-
-    def undo() -> None:
-        if type(optimizer) is watched:
-            optimizer.__class__ = kind
-
-    return undo
+    return watch_calls(optimizer, before)
 
 
 def loss_scale(model: Any, optimizer: Any | None) -> Any | None:
