@@ -7,8 +7,9 @@ BIN := $(VENV)/bin
 PIP := -q --disable-pip-version-check
 PYTEST ?=
 LANGUAGE_SERVER := .tools/language-server/2.0.0
+PROMETHEUS := .tools/prometheus-alertmanager
 
-.PHONY: demo test lint types layers unit beside core mindformers bench tools clean
+.PHONY: demo test lint types layers unit beside core mindformers bench tools available clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m examples.moe_pretrain.run
@@ -30,12 +31,15 @@ types: $(VENV)/.dev
 layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
-unit: $(VENV)/.dev $(LANGUAGE_SERVER)
+unit: $(VENV)/.dev available
 	$(BIN)/python -m pytest $(PYTEST)
 
-# The core once more without MindSpore and on numpy 2: what a side-car on a log installs. What takes long ran in `unit`.
-core: $(CORE)/.core
-	$(CORE)/bin/python -m pytest -m "not mindspore and not long" -p no:cacheprovider $(PYTEST)
+# The core once more without MindSpore and extras, on numpy 2: what a side-car on a log installs. All of what it leaves out stands
+# in this command, and ran in `unit`: the modules that cannot be imported without MindSpore, and the marked tests.
+MINDSPORE_MODULES = $(shell grep -rl '^\([a-z]* = \)\?pytest.importorskip."mindspore"' tests)
+core: $(CORE)/.core available
+	$(CORE)/bin/python -m pytest $(MINDSPORE_MODULES:%=--ignore=%) -m "not mindspore and not extras and not long" \
+		-p no:cacheprovider $(PYTEST)
 
 # The real trainer of MindSpore Transformers on a CPU; the shims that let it run there lie in ../shared.
 ifneq ($(wildcard ../shared/mindformers-cpu),)
@@ -49,7 +53,14 @@ endif
 bench: $(VENV)/.bench
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-tools:
+# What tests ask that is no Python package: the YAML language server, promtool, Alertmanager.
+tools: $(LANGUAGE_SERVER) $(PROMETHEUS)
+
+# What cannot be brought stops nothing: its tests skip and say so.
+available: $(VENV)/.dev
+	-@$(MAKE) --no-print-directory --keep-going tools
+
+$(PROMETHEUS): tools.sh
 	sh tools.sh
 
 $(VENV)/bin/python:

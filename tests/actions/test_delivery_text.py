@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from healthwatch.actions.notify.text import clean, cut, escape_html, fit, length, plain
 
-CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
 FAMILY = "👩‍👩‍👧‍👦"
 mixed = st.text(st.sampled_from("ab \n梯度🔥é`*" + "e\u0301" + "\u200d" + "👩👧🏽🇩🇪"), max_size=300)
 
@@ -81,10 +80,8 @@ def test_no_name_turns_into_a_tag():
     )
 
 
-def test_case_061_keeps_the_head_and_marks_the_cut():
-    folder = CASES / "061-apprise-long-message-dropped"
-    if not folder.is_dir():
-        pytest.skip("the collection of cases is not there (../shared)")
+def test_case_061_keeps_the_head_and_marks_the_cut(shared: Path):
+    folder = shared / "cases" / "061-apprise-long-message-dropped"
     alert = json.loads((folder / "alert.json").read_text())
     text = f"{alert['rule']} step {alert['step']} {alert['run']}\n" + "\n".join(alert["details"])
     told = cut(text, 2000)

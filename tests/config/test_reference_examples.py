@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from healthwatch.config import Config, MoEMonitor, ProfilerSection, TrainState, load_config
 from healthwatch.diagnostics import render_text
-
-REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "training-metric-monitoring-and-profiling.txt"
 
 _BLOCK = re.compile(
     r"^(?:# .*\n)?(?:monitor|callbacks|profiler|optimizer):\n(?:(?:[ #].*|)\n|callbacks:\n)+", re.MULTILINE
@@ -26,11 +22,10 @@ def load(tmp_path: Path, text: str) -> Config:
     return config
 
 
-def test_every_block_of_the_reference(tmp_path: Path) -> None:
+def test_every_block_of_the_reference(shared: Path, tmp_path: Path) -> None:
     """Rows 39, 41, 43, 64, 75, 88, 110-112."""
-    if not REFERENCE.exists():
-        pytest.skip("../shared is not here")
-    blocks = [found[0] for found in _BLOCK.finditer(REFERENCE.read_text(encoding="utf-8") + "\n")]
+    reference = shared / "reference" / "training-metric-monitoring-and-profiling.txt"
+    blocks = [found[0] for found in _BLOCK.finditer(reference.read_text(encoding="utf-8") + "\n")]
     configs = [load(tmp_path, block) for block in blocks]
     assert [config.train_state for config in configs[:3]] == [
         TrainState(device_loss=True),

@@ -11,7 +11,6 @@ from promqltest_series import Histogram, ScriptError, read_samples, read_series,
 from run import Tally, main, run_script, scripts
 
 HERE = Path(__file__).parent
-PROMETHEUS = HERE.parents[2] / "shared" / "promqltest"
 MOST_SKIPPED = 24
 
 
@@ -24,11 +23,9 @@ def test_our_own_scripts(script: Path) -> None:
     assert not tally.skipped
 
 
-def test_scripts_of_prometheus() -> None:
-    if not PROMETHEUS.is_dir():
-        pytest.skip("../shared/promqltest is not there")
+def test_scripts_of_prometheus(shared: Path) -> None:
     tally = Tally()
-    for script in scripts([str(PROMETHEUS)]):
+    for script in scripts([str(shared / "promqltest")]):
         run_script(script, tally)
     assert tally.failures == []
     assert tally.skipped.total() <= MOST_SKIPPED

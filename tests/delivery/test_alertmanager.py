@@ -25,21 +25,20 @@ from healthwatch.cli import group
 from healthwatch.config import Receiver, Secret, load_config
 from healthwatch.recording import Run
 
-TOOLS = Path(__file__).parents[2] / ".tools"
-BINARY = TOOLS / "prometheus-alertmanager"
-TEMPLATES = TOOLS / "unpacked" / "usr" / "share" / "prometheus" / "alertmanager"  # found in the working directory
+TEMPLATES = Path("unpacked", "usr", "share", "prometheus", "alertmanager")  # found in the working directory
 CONFIG = "route: {receiver: nobody, group_wait: 1s}\nreceivers: [{name: nobody}]\n"
 
 
 @pytest.fixture(scope="module")
-def alertmanager(tmp_path_factory) -> Iterator[str]:
+def alertmanager(alertmanager_binary: Path, tmp_path_factory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("alertmanager")
     (folder / "config.yml").write_text(CONFIG)
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    command = [BINARY, f"--config.file={folder}/config.yml", f"--storage.path={folder}/data"]
+    command = [alertmanager_binary, f"--config.file={folder}/config.yml", f"--storage.path={folder}/data"]
     command += [f"--web.listen-address={address}", "--cluster.listen-address="]
-    with subprocess.Popen(command, cwd=TEMPLATES, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=alertmanager_binary.parent / TEMPLATES, **quiet) as process:
         wait_for(lambda: _ready(f"http://{address}/-/ready"), 60)
         yield f"http://{address}"
         process.terminate()
@@ -64,7 +63,6 @@ def config_of(tmp_path: Path, url: str) -> Path:
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.needs("alertmanager")
 def test_incidents_are_its_alerts(alertmanager, tmp_path):
     session = healthwatch.load(config_of(tmp_path, alertmanager)).attach()
     labels = [{"param": f"decoder.layers.{number}.w"} for number in range(5000)]
@@ -93,7 +91,6 @@ def test_incidents_are_its_alerts(alertmanager, tmp_path):
     assert high["startsAt"].startswith(time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since)))
 
 
-@pytest.mark.needs("alertmanager")
 def test_notify_test_reaches_it(alertmanager, tmp_path):
     tried = CliRunner().invoke(group, ["notify-test", "oncall", "--config", str(config_of(tmp_path, alertmanager))])
     assert tried.output.startswith("http://127.0.0.1:")
@@ -101,9 +98,8 @@ def test_notify_test_reaches_it(alertmanager, tmp_path):
     assert len(alerts(alertmanager, alertname="HealthwatchTest")) == 1
 
 
-@pytest.mark.needs("alertmanager")
 def test_what_it_refuses_is_told(alertmanager):
-    broken = [{"labels": {"0": "x"}, "annotations": {}, "starts": 1.0, "ends": None}]
+    broken = [{"labels": {}, "annotations": {}, "starts": 1.0, "ends": None}]
     notice = Notice("n", "oncall", "opened", "critical", "t", "b", (), Now(1, 1.0), {"alerts": broken})
     answer = Alertmanager(Secret(alertmanager), Pace()).send(notice)
     assert (answer.accepted, answer.status) == (False, 400)

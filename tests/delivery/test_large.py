@@ -49,8 +49,8 @@ def test_64_kilobytes_of_summary(inbox, quick, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.needs("matplotlib")
 def test_a_picture_is_attached(inbox, tmp_path):
+    pytest.importorskip("matplotlib", reason="needs the plots extra")
     session = healthwatch.load(write_config(tmp_path, [inbox.url])).attach()
     for step in range(1, 40):
         session.log(norm=1.0 + 0.1 * (step % 3))

@@ -87,7 +87,7 @@ def _settings(item: dict[str, Any]) -> dict[str, Any]:
 def server() -> Iterator[Server]:
     command = node()
     if command is None or not SERVER.exists():
-        pytest.skip("the YAML language server is not here: make unit brings it")
+        pytest.skip("needs the YAML language server, which is not here: make tools brings it")
     process = subprocess.Popen([command, str(SERVER), "--stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         asked = Server(process)

@@ -97,9 +97,10 @@ def test_means_of_huge_values_do_not_overflow(values: list[float]) -> None:
     assert np.isclose(grouped, expected, rtol=1e-9, atol=1e293)
 
 
-@pytest.mark.needs("numba")
+@pytest.mark.extras
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_the_compiled_exchange_keeps_windows_sorted(kind: type[np.floating]) -> None:
+    pytest.importorskip("numba", reason="needs the fast extra")
     compiled = exchange()
     assert compiled is not None
     rng = np.random.default_rng(3)

@@ -16,7 +16,6 @@ from healthwatch.engine import Engine
 from healthwatch.rulefile import Rule, load_rules
 from healthwatch.stream import Frame, SeriesTable
 
-SHARED = Path(__file__).parents[3] / "shared"
 PACKS = ("loss", "gradients", "moe", "attention")
 
 # Per rule the steps at which alerts of it fire, in the run with faults from 151, 211, 320 and 380 on.
@@ -74,17 +73,14 @@ def transitions(rules: tuple[Rule, ...], run: Mapping[str, Any], steps: int) -> 
     return found
 
 
-def recorded(name: str) -> Mapping[str, Any]:
-    path = SHARED / "experiments" / f"{name}.npz"
-    if not path.exists():
-        pytest.skip("../shared is not here")
-    with np.load(path) as arrays:
+def recorded(shared: Path, name: str) -> Mapping[str, Any]:
+    with np.load(shared / "experiments" / f"{name}.npz") as arrays:
         return dict(arrays)
 
 
 @pytest.mark.long
-def test_each_planted_fault_is_found_at_its_step(rules: tuple[Rule, ...]) -> None:
-    found = transitions(rules, recorded("fault_plan_recorded"), 420)
+def test_each_planted_fault_is_found_at_its_step(rules: tuple[Rule, ...], shared: Path) -> None:
+    found = transitions(rules, recorded(shared, "fault_plan_recorded"), 420)
     fired: dict[str, set[int]] = {}
     for each in found:
         if each.reason == "fired":
@@ -95,8 +91,8 @@ def test_each_planted_fault_is_found_at_its_step(rules: tuple[Rule, ...]) -> Non
 
 
 @pytest.mark.long
-def test_a_healthy_run_is_silent(rules: tuple[Rule, ...]) -> None:
-    found = transitions(rules, recorded("healthy_recorded"), 700)
+def test_a_healthy_run_is_silent(rules: tuple[Rule, ...], shared: Path) -> None:
+    found = transitions(rules, recorded(shared, "healthy_recorded"), 700)
     assert [each for each in found if each.after is Phase.FIRING] == []
 
 
