@@ -82,7 +82,7 @@ class Captures:
         self._stop_limit = stop_limit
         self._current: Capture | None = None
         self._finishing: list[Finishing] = []
-        self._closed = False
+        self._closed = self._over = False
         self._restore()
 
     def start(self, first_step: int) -> None:
@@ -150,15 +150,20 @@ class Captures:
         """What is new since the last call, one note a capture."""
         return self._notes.changed()
 
+    def no_more(self) -> None:
+        """No step comes any more: whoever asks from now on is refused."""
+        self._over = True
+        if self._current is not None and self.state is State.ARMED:
+            self._end(self._current, "cancelled", "the run ended before the profile began")
+
     def close(self, timeout: float = 10.0) -> None:
         """The run ends: keep what an open window has recorded, and wait for traces; safe to call more than once."""
         if self._closed:
             return
         self._closed = True
+        self.no_more()
         capture = self._current
-        if capture is not None and self.state is State.ARMED:
-            self._end(capture, "cancelled", "the run ended before the profile began")
-        elif capture is not None and self.state is State.RECORDING:
+        if capture is not None and self.state is State.RECORDING:
             self._finish(capture)
         deadline = time.monotonic() + timeout
         for each in list(self._finishing):
@@ -192,6 +197,8 @@ class Captures:
 
     def _refusal(self, kind: Kind, steps: int, now: Now) -> Reason | None:
         """What speaks against a capture, if anything."""
+        if self._over:
+            return "over", "no step comes after it"
         limit = self._limits.refusal(kind, now)
         if limit is not None:
             return limit

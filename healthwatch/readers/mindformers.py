@@ -33,6 +33,7 @@ _ACCUMULATION = re.compile(r"num_accumulation_steps=(\d+)")
 _TOP_K = re.compile(r"[\"']num_experts_per_tok[\"']: (\d+)")
 _MTP = re.compile(r"mtp_(\d+)_loss")
 
+_TRACEBACK = "Traceback (most recent call last)"
 _START = "Start training loop"
 _UNITS: Mapping[str, float] = {"": 1.0, "ms": 1e-3, "T": 1e12}
 _STEP_METRICS: Mapping[str, str] = {
@@ -64,6 +65,8 @@ class MindFormersLog:
         self._top_k_given = options.top_k is not None
         self._line = 0
         self._step = 0  # of the last record that named one
+        self._traceback = False  # since the last record
+        self._begun = 0  # the last attempt of which a step has been read
         self._micro_step: int | None = None  # of the last header, for the norms behind it
         self._places: dict[tuple[Any, ...], LabelSet] = {}
 
@@ -79,9 +82,12 @@ class MindFormersLog:
             self._top_k = int(found[1]) if found else self._top_k
         elif _START in line:
             self._restart()
+        elif _TRACEBACK in line:
+            self._traceback = True
         return self._steps.take() if self._steps.ready else ()
 
     def finish(self) -> Sequence[Frame]:
+        self._end()
         self.passed.late = self._steps.late
         return self._steps.finish()
 
@@ -108,7 +114,14 @@ class MindFormersLog:
         except ValueError:
             self.passed.unread(self._line)
 
+    def _end(self) -> None:
+        """Of an attempt: an error was its end if no step came after a traceback."""
+        if self._traceback:
+            self._steps.fail()
+        self._traceback = False
+
     def _restart(self) -> None:
+        self._end()
         self._steps.restart()
         self._step, self._micro_step = 0, None
 
@@ -200,7 +213,13 @@ class MindFormersLog:
 
     def _enter(self, step: int, line: str) -> bool:
         self._step = step
-        return self._steps.enter(step, _time(line))
+        if not self._steps.enter(step, _time(line)):
+            return False
+        self._traceback = False  # of an error that somebody caught
+        if self._steps.attempt != self._begun:
+            self._begun = self._steps.attempt
+            self._steps.add("run_failed", (0.0,))
+        return True
 
 
 def _quantity(text: str) -> float:

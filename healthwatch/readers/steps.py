@@ -28,6 +28,7 @@ class Steps:
         self.attempt = 1
         self.late = 0
         self._step: int | None = None
+        self._last = 0
         self._first: int | None = None  # step of this attempt
         self._time = 0.0
         self._micro_steps = 0
@@ -56,6 +57,15 @@ class Steps:
             self.attempt += 1
         self._first = None
 
+    def fail(self) -> None:
+        """An error has ended the training: the step after the last one is none."""
+        self._close()
+        frame = Frame(self._last + 1, self.attempt, self._time)
+        frame.add(self.table.register("run_failed", [{}]), 1.0)
+        frame.close()
+        self.ready.append(frame)
+        self._first = frame.step if self._first is None else self._first
+
     def expect(self, micro_steps: int) -> None:
         """How many micro-steps a step has, whether or not each of them is printed."""
         self._micro_steps = micro_steps
@@ -81,6 +91,7 @@ class Steps:
         parts, self._parts = self._parts, {}
         if step is None or self._first is None:
             return
+        self._last = step
         frame = Frame(step, self.attempt, self._time)
         for (metric, micro_step), found in parts.items():
             values = np.fromiter(chain.from_iterable(found.values()), np.float64)

@@ -56,23 +56,37 @@ class Pipeline:
                 self.captures.start(first_step)
 
     def step(self, frame: Frame) -> None:
-        """What must be recorded comes first, captures before messages that name their folder; then the rest."""
+        """A step has ended."""
         with self.turn:
-            renewed = self.reloader.take()
-            if renewed is not None:
-                self._renew(renewed)
-            outcome = self._decide(frame)
-            self._perform(outcome.intents, recorded=False)
-            notices = self._posted(outcome.now)
-            self._record(frame, outcome, notices)
-            self._perform(outcome.intents, recorded=True)
-            self._send(notices)
+            outcome = self._judge(frame)
             if self.captures is not None:
                 firing = any(one.active and not one.shadow for one in outcome.incidents)
                 with self.guard("profile"):
                     self.captures.step_end(frame.step, firing)
             if self.watchman is not None:
                 self.watchman.step_ended()
+
+    def fail(self, frame: Frame) -> None:
+        """An error ends the training: no step comes that could be profiled, and none is left to stop."""
+        with self.turn:
+            if self.captures is not None:
+                with self.guard("profile"):
+                    self.captures.no_more()
+            self._judge(frame)
+            self.stopping = ""
+
+    def _judge(self, frame: Frame) -> Outcome:
+        """What must be recorded comes first, captures before messages that name their folder; then the rest."""
+        renewed = self.reloader.take()
+        if renewed is not None:
+            self._renew(renewed)
+        outcome = self._decide(frame)
+        self._perform(outcome.intents, recorded=False)
+        notices = self._posted(outcome.now)
+        self._record(frame, outcome, notices)
+        self._perform(outcome.intents, recorded=True)
+        self._send(notices)
+        return outcome
 
     def resume(self, table: SeriesTable) -> None:
         """Go on where the last attempt's last step left alerting; nothing is judged again."""

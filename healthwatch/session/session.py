@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from healthwatch.config import Config
 from healthwatch.monitors.log_records import LogRecords
 from healthwatch.rulefile import Rule
+from healthwatch.session.ending import is_error, unhandled
 from healthwatch.session.guard import Guard
 from healthwatch.session.intake import Intake, number
 from healthwatch.session.integration import FindIntegration, Integration
@@ -28,6 +29,7 @@ from healthwatch.stream.ticks import LAST_STEP, counted
 if TYPE_CHECKING:
     from healthwatch.monitors import Monitor
 
+RUN_FAILED = "run_failed"
 PART_LABELS = [{"part": part} for part in PARTS]
 
 P = ParamSpec("P")
@@ -71,6 +73,7 @@ class Session:
         self._budget = Budget(config.budget)
         self._closed = config.disabled
         self._process = os.getpid()
+        self._raised_before: BaseException | None = None
         self._attempt, self._next_step, self._micro_step, self._attempt_step = 1, 1, 0, 0
         self._ended = time.perf_counter()
 
@@ -106,7 +109,8 @@ class Session:
         self._attempt, self._next_step = self._pipeline.recording.attempt, first_step
         self._pipeline.begin(first_step)
         self._ended = time.perf_counter()
-        atexit.register(self.close)
+        self._raised_before = unhandled()
+        atexit.register(self._exit)
         return self
 
     # In the loop
@@ -174,30 +178,42 @@ class Session:
                 self._print(frame)
             self._pipeline.step(frame)
             if self._pipeline.stopping:
-                self._end("stopped")
+                self._end()
                 raise TrainingStopped(self._pipeline.stopping)
 
-    def close(self) -> None:
-        """Deliver what waits, for a few seconds at most, and end the recording. Also runs at exit."""
-        self._end("end")
+    def close(self, raised: BaseException | None = None) -> None:
+        """Deliver what waits, for a few seconds at most, and end the recording. Also runs at exit.
+
+        Args:
+            raised: the exception that ends the training, if one does; `with` and the exit of the process see it
+                themselves. An error is recorded as `run_failed`, at the step that it did not let end.
+        """
+        self._end(raised)
+
+    def _exit(self) -> None:
+        raised = unhandled()
+        self._end(None if raised is self._raised_before else raised)
 
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, raised: type[BaseException] | None, *_: object) -> None:
-        self._end("end" if raised is None else raised.__name__)
+    def __exit__(self, _: object, raised: BaseException | None, __: object) -> None:
+        self._end(raised)
 
-    def _end(self, reason: str) -> None:
+    def _end(self, raised: BaseException | None = None) -> None:
         if self._off():
             return
         self._closed = True
-        atexit.unregister(self.close)
+        atexit.unregister(self._exit)
         if self._integration is not None:
             with self.guard("integration"):
                 self._integration.detach()
         if self._pipeline is not None:
+            if raised is not None and is_error(raised):
+                with self.guard("end"):
+                    self._pipeline.fail(self._failure())
             with self.guard("close"):
-                self._pipeline.close(reason)
+                self._pipeline.close("end" if raised is None else type(raised).__name__)
             self.guard.sum_up()
 
     # Inside
@@ -237,7 +253,16 @@ class Session:
         self._account(frame, step_time)
         self._attempt_step += 1
         frame.add(self._table.register("attempt_step", [{}]), self._attempt_step)
+        if self._attempt_step == 1:
+            frame.add(self._table.register(RUN_FAILED, [{}]), 0)  # whatever ended the attempt before
         frame.close(micro_steps or None)
+        return frame
+
+    def _failure(self) -> Frame:
+        """All that is known of the step under way is that it does not end."""
+        frame = Frame(self._next_step, self._attempt, time.time())
+        frame.add(self._table.register(RUN_FAILED, [{}]), 1)
+        frame.close()
         return frame
 
     def _account(self, frame: Frame, step_time: float) -> None:

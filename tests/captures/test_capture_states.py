@@ -293,3 +293,20 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     assert "can't be written" in bench.alert(100).refused
     bench.run(100, 105)
     assert bench.profiler.calls == []
+
+
+def test_after_the_last_step_nobody_gets_a_profile(bench: Bench) -> None:
+    bench.alert(100)
+    bench.captures.no_more()
+    assert bench.manifest("Spike@100")["state"] == "cancelled"
+    assert bench.alert(101, rule="Logits").refused == "no step comes after it"
+    assert bench.profiler.calls == []
+
+
+def test_a_profile_under_way_is_joined_and_kept_to_the_end(bench: Bench) -> None:
+    bench.alert(100)
+    bench.run(100, 101)
+    bench.captures.no_more()
+    assert bench.alert(102, rule="Logits").incidents == ("Spike@100", "Logits@102")
+    bench.captures.close()
+    assert bench.captures.notes["Logits@102"].state == "finished"

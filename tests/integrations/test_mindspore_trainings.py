@@ -168,3 +168,28 @@ def test_model_train_is_watched_by_a_callback(tmp_path):
     assert metrics >= {"loss", "grad_norm", "micro_norm", "device_norm", "lr"}
     assert fired[0] == ("LossNonFinite", 5)
     assert ended == "end"
+
+
+def test_an_error_that_ends_model_train_is_seen(tmp_path):
+    """MindSpore calls no `on_train_end` then; the error reaches the script as it was raised."""
+    from healthwatch.integrations.mindspore.callback import HealthWatch
+
+    config = tmp_path / "train.yaml"
+    ours = {"output": str(tmp_path / "output"), "rules": ["builtin:run"]}
+    config.write_text(yaml.safe_dump({"healthwatch": ours}))
+    error = OSError("the disk of the checkpoints is full")
+
+    class Checkpoints(ms.train.Callback):
+        def on_train_step_end(self, run_context):
+            if run_context.original_args().cur_step_num == 3:
+                raise error
+
+    data = ms.dataset.GeneratorDataset([[each.asnumpy() for each in batch()] for _ in range(6)], ["x", "y"])
+    net = nn.Dense(4, 1)
+    model = ms.train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.01))
+    with pytest.raises(OSError, match="the disk of the checkpoints is full") as raised:
+        model.train(1, data, callbacks=[HealthWatch(config), Checkpoints()])
+    assert raised.value is error
+    with Run.open(tmp_path / "output") as run:
+        assert [(each.rule, each.now.step, each.reason) for each in run.transitions()] == [("RunFailed", 4, "fired")]
+        assert run.attempts()[-1].reason == "OSError"

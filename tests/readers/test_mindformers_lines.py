@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
+from traceback import format_exc
 
 import pytest
 from hypothesis import given
@@ -32,6 +33,8 @@ OTHER_STAGE = (
     "last stage for real loss), per_step_time:      7ms, grad_norm: NaN }"
 )
 
+BY_ITSELF = ("attempt_step", "run_failed")
+
 
 def one(*messages: str, options: Options = Options()) -> dict:
     """The samples of the only frame, by metric, labels and tick."""
@@ -41,7 +44,7 @@ def one(*messages: str, options: Options = Options()) -> dict:
 
 
 def scalars(found: dict) -> dict[str, float]:
-    return {metric: value for (metric, labels, _), value in found.items() if not labels and metric != "attempt_step"}
+    return {metric: value for (metric, labels, _), value in found.items() if not labels and metric not in BY_ITSELF}
 
 
 def test_step_line_in_the_units_of_the_catalogue():
@@ -148,7 +151,7 @@ def test_logits_by_head_and_no_metric_for_their_mean_and_maximum():
     ]
     assert heads[:3] == [2.522, -2.103, 11750]
     assert math.isnan(heads[3])
-    assert {metric for metric, *_ in found} == {"max_attention_logit", "attempt_step"}
+    assert {metric for metric, *_ in found} == {"max_attention_logit", *BY_ITSELF}
 
 
 def test_top_k_of_the_configuration_the_log_shows():
@@ -211,6 +214,29 @@ def test_steps_since_the_start_of_the_attempt():
     assert found == [1, 2, 1, 2, 5]
 
 
+def traceback() -> list[str]:
+    try:
+        {}["weights"]
+    except KeyError:
+        return format_exc().splitlines(keepends=True)
+    raise AssertionError
+
+
+def failures(*lines: str) -> list[tuple[int, int, float]]:
+    keys = [(key, value) for each in samples(frames_of(lines)) for key, value in each.items()]
+    return [(key[1], key[0], value) for key, value in keys if key[3] == "run_failed"]
+
+
+def test_a_traceback_that_no_step_follows_is_the_end_of_a_training():
+    start = FILE + "Start training loop..."
+    assert failures(start, at_step(1), at_step(2)) == [(1, 1, 0)]
+    assert failures(start, at_step(1), at_step(2), *traceback()) == [(1, 1, 0), (1, 3, 1)]
+    assert failures(start, at_step(1), FILE + traceback()[0], *traceback()[1:], at_step(2)) == [(1, 1, 0)]
+    assert failures(start, *traceback()) == [(1, 1, 1)]
+    again = [start, at_step(8), *traceback(), start, *traceback(), start, at_step(8), at_step(9)]
+    assert failures(*again) == [(1, 8, 0), (1, 9, 1), (2, 9, 1), (3, 8, 0)]
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
 def test_ends_of_lines(end: str):
     assert samples(frames_of([FILE + STEP_LINE + end])) == samples(frames_of([FILE + STEP_LINE]))
@@ -236,7 +262,7 @@ def test_a_line_that_was_cut_off_says_nothing(message: str, data: st.DataObject)
     reader.feed('{ "step": 40, "micro_step": 1 }')
     reader.feed(FILE + message[:kept])
     found = [key[3] for each in samples(list(reader.finish())) for key in each]
-    assert found == ["attempt_step"]
+    assert found == ["run_failed", "attempt_step"]
     assert reader.passed.unreadable == 1 or kept < SHOWS_ITS_KIND
 
 

@@ -56,6 +56,13 @@ def test_rules_for_excerpts_are_silent_on_healthy_logs(logs: Path, name: str):
     assert fired(logs / name, [str(EXCERPT)]) == []
 
 
+def test_a_training_that_an_error_ended_is_told(logs: Path, tmp_path: Path):
+    whole = (logs / HEALTHY[0]).read_text()
+    (tmp_path / "crashed.log").write_text(f"{whole}Traceback (most recent call last):\nRuntimeError: device lost\n")
+    last = max(frame.step for frame in open_log(logs / HEALTHY[0]).frames())
+    assert rules_fired(tmp_path / "crashed.log", PACKS) == {("RunFailed", last + 1)}
+
+
 def test_divergence_is_found(logs: Path):
     assert ("LossJump", 2) in rules_fired(logs / "diverge_lr.head.info.log", [str(EXCERPT)])
 

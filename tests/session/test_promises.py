@@ -101,7 +101,8 @@ def test_a_monitor_or_integration_that_raises_costs_only_its_own_samples(write_c
     assert hw.guard.failures[part] == (1 if broken == "detach" else 3)
     with Run.open(tmp_path / "output") as run:
         metrics = [{column.series.metric for column in frame.columns} for frame in run.frames()]
-    assert metrics == [{"weight", "loss", "step_time", "attempt_step", "healthwatch_seconds"}] * 3
+    known = {"weight", "loss", "step_time", "attempt_step", "healthwatch_seconds"}
+    assert metrics == [known | {"run_failed"}, known, known]
 
 
 class Broken(logging.Handler):
@@ -151,7 +152,8 @@ def test_values_that_are_no_numbers_cost_their_own_sample_alone(open_session, tm
     assert len(told(caplog, "lr")) == 1
     with Run.open(tmp_path / "output") as run:
         metrics = [{column.series.metric for column in frame.columns} for frame in run.frames()]
-    assert metrics == [{"scale", "step_time", "attempt_step", "healthwatch_seconds"}] * 2
+    known = {"scale", "step_time", "attempt_step", "healthwatch_seconds"}
+    assert metrics == [known | {"run_failed"}, known]
 
 
 @pytest.mark.parametrize(

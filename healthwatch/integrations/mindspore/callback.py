@@ -34,6 +34,11 @@ class HealthWatch(Callback):  # type: ignore[misc]
         params = run_context.original_args()
         self.session.step(_loss(params.net_outputs), step=int(params.cur_step_num))
 
+    def __exit__(self, *raised: Any) -> None:
+        """MindSpore leaves a callback so where an exception ends the training, without `on_train_end`."""
+        if raised and raised[1] is not None:
+            self.session.close(raised[1])
+
     def on_train_end(self, run_context: Any) -> None:  # noqa: ARG002 - MindSpore's signature
         self.session.close()
 
