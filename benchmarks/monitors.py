@@ -14,20 +14,29 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
+import yaml
 
+from healthwatch.config import Config
 from healthwatch.engine import Engine
+from healthwatch.monitors import Monitor
+from healthwatch.monitors.layout import Stack
 from healthwatch.monitors.moe import TokensPerExpert
+from healthwatch.monitors.pace import Pace
+from healthwatch.recording import Run
 from healthwatch.rulefile import load_rules
+from healthwatch.session import load
+from healthwatch.session.meter import PARTS
 from healthwatch.stream import Frame, SeriesTable
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,6 +45,7 @@ TRAINER = ROOT / ".venv-mindformers" / "bin" / "python"
 
 PARAMETERS, SIDE, MICRO_BATCHES = 1000, 64, 2
 LAYERS, EXPERTS, TOP_K = 60, 256, 8
+WARM = 60  # steps, until windows are full
 CPU_TARGET, DEVICE_TARGET, MOE_TARGET = 1 / 5, 1 / 3, 2.0  # ratios; milliseconds
 
 
@@ -106,7 +116,6 @@ def theirs() -> Callable[[list[Any]], None]:
 
 def ours(device: bool) -> Callable[[list[Any]], None]:
     """A step under healthwatch in that trainer: true norms by micro-batch and accumulated ones, to a closed frame."""
-    from healthwatch.config import Config
     from healthwatch.integrations.mindformers.integration import Ending, MindFormers
     from healthwatch.integrations.mindspore.reading import DeviceReader, HostReader
     from healthwatch.session import Guard
@@ -133,7 +142,6 @@ def ours(device: bool) -> Callable[[list[Any]], None]:
 
 def loop() -> Callable[[list[Any]], None]:
     """A step of a functional loop, which hands over the sums itself."""
-    from healthwatch.config import Config
     from healthwatch.integrations.mindspore import MindSpore
     from healthwatch.session import Guard
 
@@ -210,33 +218,99 @@ def compare_monitors(runs: int) -> None:
         print(f"  host copies a step on the device path: {host_copies(lambda: step(grads))}  target 1")
 
 
+class Routers:
+    """The routers of a model whose counters grow for ever, watched as an integration watches them."""
+
+    profiler: Any = None
+    printed: tuple[str, ...] = ()
+    logit_names: Mapping[Any, str] = MappingProxyType({})
+    loss_scale: Any = None
+
+    def __init__(self) -> None:
+        self.pace = Pace(())
+        self.counters = np.zeros((LAYERS, EXPERTS), np.float32)
+        self.monitor = TokensPerExpert(
+            [{"block": "decoder", "layer": str(each)} for each in range(LAYERS)], [TOP_K] * LAYERS
+        )
+        self._random = np.random.default_rng(0)
+
+    def forward(self) -> None:
+        self.counters += self._random.poisson(512, (LAYERS, EXPERTS))
+
+    def attach(self, model: Any, optimizer: Any, config: Config, table: SeriesTable) -> Sequence[Monitor]:
+        del model, optimizer, config
+        self.monitor.register(table)
+        return [self.monitor]
+
+    def micro_step(self, loss: Any, grads: Any, accumulated: Any = None) -> None:
+        del loss, grads, accumulated
+        self.monitor.micro_step(Stack.of(self.counters))
+
+    def step(self, loss: Any, grads: Any = None) -> None:
+        """Nothing is known at the end of a step alone."""
+
+    def detach(self) -> None:
+        """There is no hook."""
+
+
 def experts(runs: int) -> None:
-    """From counters to verdicts under the shipped pack, at a step with one micro-step."""
-    rules = load_rules(["builtin:moe"]).rules
-    table = SeriesTable()
-    layers = [{"block": "decoder", "layer": str(layer)} for layer in range(LAYERS)]
-    monitor = TokensPerExpert(layers, [TOP_K] * LAYERS)
-    monitor.register(table)
-    engine = Engine(rules, table)
-    random = np.random.default_rng(0)
-    counters = np.zeros((LAYERS, EXPERTS), np.float32)
-    parts: dict[str, list[float]] = {"counters to frame": [], "frame to verdicts": []}
-    for step in range(1, 60 + 20 * runs):
-        counters += random.poisson(512, (LAYERS, EXPERTS))
+    """From counters to verdicts under the shipped pack, monitor and engine alone and in a session."""
+    steps = WARM + 20 * runs
+    for micro_steps in (1, MICRO_BATCHES):
+        print(f"experts, {LAYERS} layers x {EXPERTS}, {micro_steps} micro-steps, shipped pack:")
+        alone = experts_alone(steps, micro_steps)
+        session = experts_in_a_session(steps, micro_steps)
+        rows = {**alone, "a step, from counters to verdicts": sum(alone.values())}
+        rows |= {f"in a session: {part}": taken for part, taken in session.items()}
+        rows["in a session: counters to verdicts"] = session["monitor"] + session["engine"]
+        for name, milliseconds in rows.items():
+            target = f"               target {MOE_TARGET:.1f}" if "to verdicts" in name and "step," in name else ""
+            print(f"  {name:<42}{milliseconds:9.2f} ms{target}")
+
+
+def experts_alone(steps: int, micro_steps: int) -> dict[str, float]:
+    table, routers = SeriesTable(), Routers()
+    routers.monitor.register(table)
+    engine = Engine(load_rules(["builtin:moe"]).rules, table)
+    parts: dict[str, list[float]] = {"monitor: counters to frame": [], "engine: frame to verdicts": []}
+    for step in range(1, steps + 1):
+        taken = 0.0
+        for _ in range(micro_steps):
+            routers.forward()
+            began = time.perf_counter()
+            routers.micro_step(None, None)
+            taken += time.perf_counter() - began
         began = time.perf_counter()
-        monitor.micro_step(list(counters))
         frame = Frame(step)
-        monitor.flush(frame)
+        routers.monitor.flush(frame)
         frame.close()
         closed = time.perf_counter()
         engine.step(frame)
-        parts["counters to frame"].append((closed - began) * 1000)
-        parts["frame to verdicts"].append((time.perf_counter() - closed) * 1000)
-    print(f"experts, {LAYERS} layers x {EXPERTS}, {len(rules)} rules, from counters to verdicts:")
-    medians = {name: float(np.median(taken[60:])) for name, taken in parts.items()}
-    for name, milliseconds in medians.items():
-        print(f"  {name:<42}{milliseconds:9.2f} ms")
-    print(f"  {'a step':<42}{sum(medians.values()):9.2f} ms               target {MOE_TARGET:.1f}")
+        parts["monitor: counters to frame"].append((taken + closed - began) * 1000)
+        parts["engine: frame to verdicts"].append((time.perf_counter() - closed) * 1000)
+    return {name: float(np.median(taken[WARM:])) for name, taken in parts.items()}
+
+
+def experts_in_a_session(steps: int, micro_steps: int) -> dict[str, float]:
+    """What a training pays, as healthwatch measures itself: everything is recorded, too."""
+    routers = Routers()
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "train.yaml"
+        config.write_text(yaml.safe_dump({"healthwatch": {"output": f"{folder}/output", "rules": ["builtin:moe"]}}))
+        with load(config, lambda _model, _guard: routers).attach(routers) as hw:
+            for _ in range(steps):
+                for _ in range(micro_steps):
+                    routers.forward()
+                    hw.micro_step()
+                hw.step(2.0)
+        with Run.open(Path(folder) / "output") as run:
+            taken = [
+                column.values * 1000
+                for frame in run.frames()
+                for column in frame.columns
+                if column.series.metric == "healthwatch_seconds"
+            ]
+    return dict(zip(PARTS, np.median(taken[WARM:], axis=0).tolist(), strict=True))
 
 
 def main() -> None:

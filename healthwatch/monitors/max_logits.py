@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from healthwatch.monitors.layout import Labels, Layout, lay_out
+from healthwatch.monitors.layout import Labels, Layout, Stack
 
 if TYPE_CHECKING:
     from healthwatch.stream.frame import Frame
@@ -26,20 +26,19 @@ class MaxLogits:
         self._clip_threshold = clip_threshold
         self._layout: Layout | None = None
         self._series: Series | None = None
-        self._highest: list[NDArray[Any] | None] = [None] * len(self.layers)
+        self._highest: Stack | None = None
 
     def register(self, table: SeriesTable) -> None:
         self._table = table
 
-    def micro_step(self, logits: Sequence[NDArray[Any] | None]) -> None:
-        """One array of heads per layer; None where a layer has none now."""
-        self._highest = [_maximum(before, now) for before, now in zip(self._highest, logits, strict=True)]
+    def micro_step(self, logits: Stack) -> None:
+        """The heads of each layer."""
+        self._highest = logits if self._highest is None else _maximum(self._highest, logits)
 
     def flush(self, frame: Frame) -> None:
-        layout, values = lay_out(self._highest)
-        self._highest = [None] * len(self.layers)
-        if layout.layers:
-            frame.add(self._series_of(layout), values)
+        highest, self._highest = self._highest, None
+        if highest is not None and highest.values.size:
+            frame.add(self._series_of(highest.layout), highest.values)
             if self._clip_threshold is not None:
                 frame.add(self._table.register("qk_clip_threshold", [{}]), self._clip_threshold)
 
@@ -50,7 +49,13 @@ class MaxLogits:
         return self._series
 
 
-def _maximum(before: NDArray[Any] | None, now: NDArray[Any] | None) -> NDArray[Any] | None:
-    if before is None or now is None or before.shape != now.shape:
+def _maximum(before: Stack, now: Stack) -> Stack:
+    if before.sizes == now.sizes:
+        return Stack(now.sizes, np.maximum(before.values, now.values))
+    return Stack.of(_of_layer(*pair) for pair in zip(before.arrays(), now.arrays(), strict=True))
+
+
+def _of_layer(before: NDArray[np.float64] | None, now: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    if before is None or now is None or before.size != now.size:
         return before if now is None else now
-    return np.asarray(np.maximum(before, now))
+    return np.maximum(before, now)

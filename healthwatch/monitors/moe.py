@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from healthwatch.monitors.layout import Labels, Layout, lay_out
+from healthwatch.monitors.layout import Labels, Layout, Stack
 
 if TYPE_CHECKING:
     from healthwatch.stream.frame import Frame
@@ -28,12 +28,12 @@ class TokensPerExpert:
         self,
         layers: Sequence[Labels],
         topk: Sequence[int | None],
-        initial: Sequence[NDArray[Any] | None] = (),
+        initial: Stack | None = None,
     ) -> None:
         self.layers = tuple(layers)
         self._topk = [(labels, k) for labels, k in zip(layers, topk, strict=True) if k is not None]
         self._counters = Counters(len(self.layers), initial)
-        self._micro_steps: list[tuple[Layout, NDArray[np.float64]]] = []
+        self._micro_steps: list[Stack] = []
         self._series: dict[Layout, Series] = {}
 
     def register(self, table: SeriesTable) -> None:
@@ -41,18 +41,18 @@ class TokensPerExpert:
         self._topk_series = table.register("router_topk", [labels for labels, _ in self._topk])
         self._topk_values = np.array([k for _, k in self._topk], np.float64)
 
-    def micro_step(self, counters: Sequence[NDArray[Any] | None]) -> None:
-        """One array of experts per layer as the model's counter stands; None where a layer has none now."""
+    def micro_step(self, counters: Stack) -> None:
+        """The experts of each layer, as the model's counter stands."""
         self._micro_steps.append(self._counters.read(counters, inside_step=bool(self._micro_steps)))
 
-    def counted(self, counts: Sequence[NDArray[Any] | None]) -> None:
+    def counted(self, counts: Stack) -> None:
         """As `micro_step`, where the counts of the micro-batch itself are known."""
-        self._micro_steps.append(lay_out(counts))
+        self._micro_steps.append(counts)
 
     def flush(self, frame: Frame) -> None:
-        for micro_step, (layout, counts) in enumerate(self._micro_steps):
-            if layout.layers:
-                frame.add(self._series_of(layout), counts, micro_step=micro_step)
+        for micro_step, counts in enumerate(self._micro_steps):
+            if counts.values.size:
+                frame.add(self._series_of(counts.layout), counts.values, micro_step=micro_step)
         if self._micro_steps and self._topk:
             frame.add(self._topk_series, self._topk_values)
         self._micro_steps = []
@@ -74,38 +74,45 @@ class Counters:
     so, nearly, is one that falls at every step end: from then on its readings are the counts.
     """
 
-    def __init__(self, layers: int, initial: Sequence[NDArray[Any] | None] = ()) -> None:
-        self._before: list[NDArray[np.float64] | None] = [None] * layers
-        for layer, array in enumerate(initial):
-            self._before[layer] = None if array is None else array.ravel().astype(np.float64)
+    def __init__(self, layers: int, initial: Stack | None = None) -> None:
+        self._layout = Layout.of((None,) * layers)
+        self._before: NDArray[np.float64] = np.empty(0)
+        self._apart: dict[int, NDArray[np.float64]] = {}  # readings of layers that have none now
+        if initial is not None:
+            self._layout, self._before = initial.layout, initial.values
         self._grows = np.zeros(layers, bool)  # seen to grow from one micro-batch to the next
         self._last_pass = np.zeros(layers, bool)  # seen to fall between two micro-batches
         self._falls = np.zeros(layers, np.intp)  # at step ends, in a row
 
-    def read(self, arrays: Sequence[NDArray[Any] | None], inside_step: bool) -> tuple[Layout, NDArray[np.float64]]:
-        layout, now = lay_out(arrays)
+    def read(self, counters: Stack, inside_step: bool) -> Stack:
+        layout, now = counters.layout, counters.values
         if not layout.layers:
-            return layout, now
+            return counters
         before = self._align(layout)
-        layers, starts, sizes = np.array(layout.layers), layout.starts, np.array(layout.sizes)
+        layers = np.array(layout.layers)
         change = now - before
-        fell = np.logical_or.reduceat(change < 0, starts)
-        grew = ~fell & (np.add.reduceat(change, starts) > 0)
-        counted = np.add.reduceat(before, starts) > 0
+        fell = np.minimum.reduceat(change, layout.starts) < 0
+        grew = ~fell & (np.add.reduceat(change, layout.starts) > 0)
+        counted = np.add.reduceat(before, layout.starts) > 0
         self._learn(layers, fell & counted, grew & counted, inside_step)
         afresh = self._last_pass[layers] | (self._falls[layers] >= _FALLS_IN_A_ROW)
         difference = ~afresh & (grew | (self._grows[layers] & ~fell))
-        for layer, values in layout.split(now):
-            self._before[layer] = values
-        return layout, np.where(np.repeat(difference, sizes), change, now)
+        self._before = now
+        if difference.all():
+            return Stack(counters.sizes, change)
+        if not difference.any():
+            return counters
+        return Stack(counters.sizes, np.where(np.repeat(difference, layout.sizes), change, now))
 
     def _align(self, layout: Layout) -> NDArray[np.float64]:
-        """The readings before, in the same layout; zeros for a layer whose size is new."""
-        parts = []
-        for layer, size in zip(layout.layers, layout.sizes, strict=True):
-            before = self._before[layer]
-            parts.append(before if before is not None and before.size == size else np.zeros(size))
-        return np.concatenate(parts)
+        """The readings before, in this layout; zeros for a layer whose size is new."""
+        if layout is not self._layout:
+            self._apart.update(self._layout.split(self._before))
+            parts = [self._apart.get(layer, np.empty(0)) for layer in layout.layers]
+            sized = zip(parts, layout.sizes, strict=True)
+            self._before = np.concatenate([part if part.size == size else np.zeros(size) for part, size in sized])
+            self._layout = layout
+        return self._before
 
     def _learn(
         self, layers: NDArray[np.intp], fell: NDArray[np.bool_], grew: NDArray[np.bool_], inside_step: bool

@@ -72,8 +72,8 @@ def test_a_counter_that_grows_for_ever(parts, device):
         model(lambda layer, step=step: layer.count([1 + step, 2, 3]))
         model(lambda layer: layer.count([4, 5, 6]))
         reader.fetch()
-        assert [chunk.counts(micro)[0].tolist() for micro in (0, 1)] == [[1 + step, 2, 3], [4, 5, 6]]
-        assert chunk.counts(2) == [None]
+        assert [chunk.counts(micro).arrays()[0].tolist() for micro in (0, 1)] == [[1 + step, 2, 3], [4, 5, 6]]
+        assert chunk.counts(2).arrays() == [None]
 
 
 def test_a_counter_that_somebody_sets_back_between_two_passes(parts):
@@ -83,7 +83,7 @@ def test_a_counter_that_somebody_sets_back_between_two_passes(parts):
     model.layers[0].reset()  # the optimizer, or another callback
     model(lambda layer: layer.count([1, 2, 3]))
     reader.fetch()
-    assert chunk.counts(1)[0].tolist() == [1, 2, 3]
+    assert chunk.counts(1).arrays()[0].tolist() == [1, 2, 3]
 
 
 def test_a_counter_that_a_pass_itself_sets_back(parts):
@@ -92,7 +92,7 @@ def test_a_counter_that_a_pass_itself_sets_back(parts):
     for counts in ([5, 5, 5], [1, 2, 3]):
         model(lambda layer, counts=counts: (layer.reset(), layer.count(counts)))
     reader.fetch()
-    assert [chunk.counts(micro)[0].tolist() for micro in (0, 1)] == [[5, 5, 5], [1, 2, 3]]
+    assert [chunk.counts(micro).arrays()[0].tolist() for micro in (0, 1)] == [[5, 5, 5], [1, 2, 3]]
 
 
 def test_a_layer_that_the_backward_pass_runs_again(parts):
@@ -102,7 +102,7 @@ def test_a_layer_that_the_backward_pass_runs_again(parts):
         model(lambda layer, counts=counts: layer.count(counts))
         model.layers[0].count(counts)  # recomputed: not inside a forward pass of the model
     reader.fetch()
-    assert [chunk.counts(micro)[0].tolist() for micro in (0, 1)] == [[1, 2, 3], [4, 5, 6]]
+    assert [chunk.counts(micro).arrays()[0].tolist() for micro in (0, 1)] == [[1, 2, 3], [4, 5, 6]]
 
 
 @pytest.mark.row(69)
@@ -114,7 +114,7 @@ def test_row_069_negative_maxima_are_seen_and_each_step_starts_afresh(parts, dev
         model(lambda layer, logits=logits: layer.attend(logits))
         model(lambda layer, more=more: layer.attend(more))
         reader.fetch()
-        assert chunk.maxima()[0].tolist() == np.maximum(logits, more).tolist()
+        assert chunk.maxima().arrays()[0].tolist() == np.maximum(logits, more).tolist()
 
 
 def test_a_layer_that_did_not_run_has_no_maximum(parts):
@@ -122,7 +122,7 @@ def test_a_layer_that_did_not_run_has_no_maximum(parts):
     chunk.begin_step()
     model(lambda layer: None)
     reader.fetch()
-    assert chunk.maxima() == [None]
+    assert chunk.maxima().arrays() == [None]
 
 
 def test_a_pass_in_an_evaluation_is_none_of_the_step(parts):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from healthwatch.monitors.layout import Stack
 from healthwatch.monitors.max_logits import MaxLogits
 from healthwatch.stream.location import location
 
@@ -25,30 +26,30 @@ def flush(logits: MaxLogits, flushing: Any) -> Any:
 
 
 def test_the_maximum_over_the_micro_steps(logits: MaxLogits, flush: Any) -> None:
-    logits.micro_step([np.array([1.0, 5.0]), np.array([2.0])])
-    logits.micro_step([np.array([3.0, 4.0]), np.array([1.0])])
+    logits.micro_step(Stack.of([np.array([1.0, 5.0]), np.array([2.0])]))
+    logits.micro_step(Stack.of([np.array([3.0, 4.0]), np.array([1.0])]))
     assert flush() == {
         ("max_attention_logit", None): {("decoder", "0", "0"): 3, ("decoder", "1", "0"): 5, ("decoder", "0", "1"): 2}
     }
 
 
 def test_each_step_starts_afresh(logits: MaxLogits, flush: Any) -> None:
-    logits.micro_step([np.array([9.0]), None])
+    logits.micro_step(Stack.of([np.array([9.0]), None]))
     flush()
-    logits.micro_step([np.array([2.0]), None])
+    logits.micro_step(Stack.of([np.array([2.0]), None]))
     assert flush()["max_attention_logit", None] == {("decoder", "0", "0"): 2}
     assert flush() == {}
 
 
 def test_negative_maxima_are_seen(logits: MaxLogits, flush: Any) -> None:
-    logits.micro_step([np.array([-7.0]), np.array([-1.0])])
-    logits.micro_step([np.array([-8.0]), np.array([-0.5])])
+    logits.micro_step(Stack.of([np.array([-7.0]), np.array([-1.0])]))
+    logits.micro_step(Stack.of([np.array([-8.0]), np.array([-0.5])]))
     assert list(flush()["max_attention_logit", None].values()) == [-7, -0.5]
 
 
 def test_one_nan_makes_the_head_nan(logits: MaxLogits, flush: Any) -> None:
-    logits.micro_step([np.array([math.nan, 1.0]), np.array([1.0])])
-    logits.micro_step([np.array([3.0, math.inf]), np.array([1.0])])
+    logits.micro_step(Stack.of([np.array([math.nan, 1.0]), np.array([1.0])]))
+    logits.micro_step(Stack.of([np.array([3.0, math.inf]), np.array([1.0])]))
     values = list(flush()["max_attention_logit", None].values())
     assert math.isnan(values[0])
     assert values[1:] == [math.inf, 1]

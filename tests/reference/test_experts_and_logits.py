@@ -11,6 +11,7 @@ import pytest
 from reference_run import EXAMPLES, config_of, printed, refusals, samples, session_of, sound
 
 from healthwatch.config import MoEMonitor, load_config
+from healthwatch.monitors.layout import Stack
 from healthwatch.monitors.log_records import LogRecords
 from healthwatch.monitors.max_logits import MaxLogits
 from healthwatch.monitors.moe import TokensPerExpert
@@ -59,7 +60,7 @@ def test_row_044_tokens_of_every_expert_of_every_layer():
     table = SeriesTable()
     monitor = TokensPerExpert(LAYERS, [2, 2, 2])
     monitor.register(table)
-    monitor.micro_step(list(COUNTS))
+    monitor.micro_step(Stack.of(COUNTS))
     frame = Frame(1)
     monitor.flush(frame)
     frame.close()
@@ -180,7 +181,7 @@ def test_row_063_counts_are_those_of_the_micro_batch():
     monitor.register(SeriesTable())
     for step in (1, 2):
         for micro_step in (1, 2):
-            monitor.micro_step([COUNTS[0] * (2 * (step - 1) + micro_step)])  # a counter that grows for ever
+            monitor.micro_step(Stack.of([COUNTS[0] * (2 * (step - 1) + micro_step)]))  # a counter that grows for ever
         frame = Frame(step)
         monitor.flush(frame)
         frame.close()
@@ -266,8 +267,8 @@ def test_row_069_each_step_starts_afresh():
     monitor.register(SeriesTable())
     found = []
     for highest in (9.0, 2.0):
-        monitor.micro_step([np.array([1.0, highest])])
-        monitor.micro_step([np.array([0.5, 0.5])])
+        monitor.micro_step(Stack.of([np.array([1.0, highest])]))
+        monitor.micro_step(Stack.of([np.array([0.5, 0.5])]))
         frame = Frame(1)
         monitor.flush(frame)
         frame.close()
@@ -326,7 +327,7 @@ class Logits:
         return [self.monitor]
 
     def step(self, loss, grads=None):
-        self.monitor.micro_step([np.array([60.0])])
+        self.monitor.micro_step(Stack.of([np.array([60.0])]))
 
     def detach(self):
         pass

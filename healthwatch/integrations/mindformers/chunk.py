@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from healthwatch.integrations.mindspore.maxima import LOWEST, raised
 from healthwatch.integrations.mindspore.reading import Reader, Reading
 from healthwatch.integrations.mindspore.taps import Tap, find_logits, find_routers
+from healthwatch.monitors.layout import Stack
 from healthwatch.monitors.pace import Pace
 
 
@@ -80,28 +80,43 @@ class Chunk:
     def passes(self) -> int:
         return len(self._passes)
 
-    def counts(self, micro_step: int) -> list[NDArray[Any] | None]:
-        """By router; None for a micro-step that this chunk did not run."""
+    def counts(self, micro_step: int) -> Stack:
+        """By router; none for a micro-step that this chunk did not run."""
         if micro_step >= len(self._passes):
-            return [None] * len(self.routers.taps)
-        before, after = (reading.arrays() for reading in self._passes[micro_step])
-        if not after:
-            return [None] * len(self.routers.taps)
-        return [_gain(was, now) for was, now in zip(before, after, strict=True)]
+            return _nothing(self.routers.taps)
+        before, after = (reading.stack for reading in self._passes[micro_step])
+        return _gain(before, after) if after.sizes else _nothing(self.routers.taps)
 
-    def maxima(self) -> list[NDArray[Any] | None]:
-        """By layer: the highest logit of each head of this rank, None for a layer that did not run."""
+    def maxima(self) -> Stack:
+        """By layer: the highest logit of each head of this rank, none for a layer that did not run."""
         if self.highest is None:
-            return [None] * len(self.logits)
-        return [raised(array) for array in self.highest.arrays()]
+            return _nothing(self.logits)
+        if (self.highest.values != LOWEST).all():
+            return self.highest.stack
+        return Stack.of(raised(array) for array in self.highest.stack.arrays())
 
 
 def labels_of(taps: tuple[Tap, ...]) -> list[Any]:
     return [tap.labels for tap in taps]
 
 
-def _gain(before: NDArray[Any] | None, after: NDArray[Any] | None) -> NDArray[Any] | None:
-    if after is None:
-        return None
-    gain = after if before is None or before.shape != after.shape else after - before
-    return after if (gain < 0).any() else gain  # the pass itself begins by setting the counter back
+def _nothing(taps: Sequence[Tap]) -> Stack:
+    return Stack((None,) * len(taps), np.empty(0))
+
+
+def _gain(before: Stack, after: Stack) -> Stack:
+    """What each counter gained; a pass that itself begins by setting it back leaves what it counted."""
+    layout = after.layout
+    if not layout.layers:
+        return after
+    if before.sizes != after.sizes:
+        was = [
+            each if each is not None and each.size == size else np.zeros(size or 0)
+            for each, size in zip(before.arrays(), after.sizes, strict=True)
+        ]
+        before = Stack.of(was)
+    gain = after.values - before.values
+    fell = np.minimum.reduceat(gain, layout.starts) < 0
+    if fell.any():
+        gain = np.where(np.repeat(fell, layout.sizes), after.values, gain)
+    return Stack(after.sizes, gain)

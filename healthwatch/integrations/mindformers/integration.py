@@ -17,6 +17,7 @@ from healthwatch.integrations.mindspore.optimizer import parameter_names
 from healthwatch.integrations.mindspore.profiler import MindSporeProfiler
 from healthwatch.integrations.mindspore.reading import Reader, Reading, reader
 from healthwatch.integrations.mindspore.taps import Tap, names
+from healthwatch.monitors.layout import Stack
 from healthwatch.monitors.max_logits import MaxLogits
 from healthwatch.monitors.moe import TokensPerExpert
 from healthwatch.monitors.pace import Pace
@@ -226,9 +227,9 @@ class MindFormers:
             self._train_state.micro_step(batch.values())
         if self._has_tokens:
             for micro_step in range(max(each.passes for each in self._chunks)):
-                self._moe.counted([counts for each in self._chunks for counts in each.counts(micro_step)])
+                self._moe.counted(Stack.together([each.counts(micro_step) for each in self._chunks]))
         if self._has_logits:
-            self._max_logits.micro_step([highest for each in self._chunks for highest in each.maxima()])
+            self._max_logits.micro_step(Stack.together([each.maxima() for each in self._chunks]))
         now = time.perf_counter()
         took, self._step_began = now - self._step_began, now
         loss = scalars.get("loss")

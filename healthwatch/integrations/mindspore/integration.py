@@ -85,7 +85,7 @@ class MindSpore:
         self._train_state = TrainState(parameter_names(model, optimizer))
         monitors: list[Monitor] = [self._train_state]
         if self._routers.taps:
-            initial = [None if tap.tensor() is None else host_array(tap.tensor()) for tap in self._routers.taps]
+            initial = HostReader().copies(tap.tensor() for tap in self._routers.taps).stack
             labels = [tap.labels for tap in self._routers.taps]
             self._moe = TokensPerExpert(labels, self._routers.topk, initial)
             monitors.append(self._moe)
@@ -243,7 +243,7 @@ class MindSpore:
             squares, accumulated = _values(batch.squares, factor), _values(batch.accumulated, factor)
             self._train_state.micro_step(MicroBatch(squares, accumulated, _scalar(batch.loss)))
             if self._routers.taps:
-                self._moe.micro_step(batch.counters.arrays())
+                self._moe.micro_step(batch.counters.stack)
         for maxima in self._maxima.of_step([batch.logits for batch in self._micro_batches]):
             self._max_logits.micro_step(maxima)
         now = time.perf_counter()

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from healthwatch.integrations.mindspore.calls import watch_calls
 from healthwatch.integrations.mindspore.reading import Reader, Reading
 from healthwatch.integrations.mindspore.taps import Tap
+from healthwatch.monitors.layout import Stack
 from healthwatch.monitors.pace import Pace
 
 LOWEST = -np.inf
@@ -166,18 +167,22 @@ class Maxima:
 
     # Once the reader has fetched
 
-    def of_step(self, taken: Sequence[Taken]) -> list[list[NDArray[Any] | None]]:
-        """By micro-step, one array of heads a layer; None for a layer that did not run.
+    def of_step(self, taken: Sequence[Taken]) -> list[Stack]:
+        """By micro-step, the heads of each layer; none for a layer that did not run.
 
-        It is None as well where a pass left a head as it was and it is not known yet whether that is the pass's own.
+        A layer has none as well where a pass left a head as it was and it is not known yet whether that is its own.
         """
-        readings = [(each.maxima.arrays(), each.before.arrays()) for each in taken]
-        for kind in [kind for kind, keeps in self._keeps.items() if keeps is Keeps.UNKNOWN]:
+        unknown = [kind for kind, keeps in self._keeps.items() if keeps is Keeps.UNKNOWN]
+        if not unknown and all((each.maxima.values != LOWEST).all() for each in taken):
+            return [each.maxima.stack for each in taken]
+        readings = [(each.maxima.stack.arrays(), each.before.stack.arrays()) for each in taken]
+        for kind in unknown:
             self._learn(kind, [pair for maxima, before in readings for pair in self._pairs(kind, maxima, before)])
-        return [
+        known = [
             [_known(self._keeps[each.kind], *pair) for each, *pair in zip(self._watched, maxima, before, strict=True)]
             for maxima, before in readings
         ]
+        return [Stack.of(layers) for layers in known]
 
     def _pairs(self, kind: type, maxima: Sequence[Any], before: Sequence[Any]) -> list[tuple[Any, Any]]:
         found = zip(self._watched, maxima, before, strict=True)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from healthwatch.monitors.layout import Stack
 from healthwatch.monitors.norms import squared_sum
 
 SMALL = 1 << 16  # values of a gradient, up to which launching a kernel costs more than its work
@@ -28,12 +29,9 @@ class Reading:
     values: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     order: NDArray[np.intp] | None = None  # of what crosses, where it is not that of the values
 
-    def arrays(self) -> list[NDArray[np.float64] | None]:
-        """One flat array per tensor."""
-        ends = np.cumsum([size or 0 for size in self.sizes])
-        return [
-            None if size is None else self.values[end - size : end] for size, end in zip(self.sizes, ends, strict=True)
-        ]
+    @property
+    def stack(self) -> Stack:
+        return Stack(self.sizes, self.values)
 
     def scalar(self) -> float:
         return float(self.values[0])
@@ -76,10 +74,8 @@ class HostReader:
         return self.stack([None if gradient is None else self.square(gradient) for gradient in gradients])
 
     def copies(self, tensors: Iterable[Any]) -> Reading:
-        arrays = [None if tensor is None else host_array(tensor).ravel() for tensor in tensors]
-        present = [array for array in arrays if array is not None]
-        values = np.concatenate(present).astype(np.float64) if present else np.empty(0)
-        return Reading(tuple(None if array is None else array.size for array in arrays), values)
+        stack = Stack.of(None if tensor is None else host_array(tensor) for tensor in tensors)
+        return Reading(stack.sizes, stack.values)
 
     def fetch(self) -> None:
         """Nothing is pending here."""
