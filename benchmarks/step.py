@@ -44,9 +44,9 @@ class Stopwatch:
         self.taken.setdefault(name, []).append((time.perf_counter() - began) * 1000)
 
     def wrap(self, name: str, call: Callable[..., T]) -> Callable[..., T]:
-        def timed(*args: Any) -> T:
+        def timed(*args: Any, **named: Any) -> T:
             with self(name):
-                return call(*args)
+                return call(*args, **named)
 
         return timed
 
@@ -72,20 +72,17 @@ def loop(hw: Session, parameters: int, steps: int, timed: Stopwatch) -> None:
     experts = [{"block": "decoder", "layer": str(layer), "expert": str(each)} for layer in (0, 1) for each in range(8)]
     heads = [{"block": "decoder", "layer": str(layer), "head": str(each)} for layer in (0, 1) for each in range(4)]
     layers = [{"block": "decoder", "layer": str(layer)} for layer in (0, 1)]
+    log_values, log, end = (timed.wrap(call.__name__, call) for call in (hw.log_values, hw.log, hw.step))
     for step in range(1, steps + 1):
         norms = np.exp(0.2 * random.standard_normal((2, parameters))).astype(np.float32)
         norms[1, step % parameters] *= 50 if step % 40 == 0 else 1
         for micro_step in (0, 1):
-            with timed("log_values"):
-                hw.log_values("micro_norm", norms[micro_step], params, micro_step)
-            with timed("log_values"):
-                hw.log_values("tokens_per_expert", random.multinomial(256, np.full(8, 1 / 8), 2).ravel(), experts)
-        with timed("log"):
-            hw.log(grad_norm=float(np.sqrt((norms**2).sum())), lr=1e-3)
-        hw.log_values("router_topk", [2, 2], layers)
-        hw.log_values("max_attention_logit", np.full(8, 200.0 if step % 20 < 6 else 5.0), heads)
-        with timed("step"):
-            hw.step(np.nan if step % 100 == 0 else 3.0 + 0.01 * random.standard_normal())
+            log_values("micro_norm", norms[micro_step], params, micro_step)
+            log_values("tokens_per_expert", random.multinomial(256, np.full(8, 1 / 8), 2).ravel(), experts)
+        log(grad_norm=float(np.sqrt((norms**2).sum())), lr=1e-3)
+        log_values("router_topk", [2, 2], layers)
+        log_values("max_attention_logit", np.full(8, 200.0 if step % 20 < 6 else 5.0), heads)
+        end(np.nan if step % 100 == 0 else 3.0 + 0.01 * random.standard_normal())
         time.sleep(THINKING)
 
 
