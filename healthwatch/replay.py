@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -10,16 +12,21 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from healthwatch import resources
+from healthwatch.alerting.policy import SILENT
 from healthwatch.diagnostics import Diagnostic, Invalid, errors, suggest
 from healthwatch.engine import Engine, Outcome
 from healthwatch.readers import Options, open_log
-from healthwatch.recording import Run, recall, write_rules
+from healthwatch.recording import Run, recall, revive, rows_of, write_rules
 from healthwatch.rulefile import Rule, load_rules
 from healthwatch.rulefile.load import BUILTIN
+from healthwatch.rulefile.model import Loaded
 from healthwatch.stream import Frame, SeriesTable
 
 Overrides = Mapping[str, Mapping[str, Any]]
 Params = Mapping[str, Mapping[str, float]]
+Meta = Mapping[str, Any]
+
+DECIDING = ("rules", "override", "no_data_after")  # of the meta of an attempt: what decides what is said
 
 SQLITE = b"SQLite format 3\0"
 
@@ -34,19 +41,47 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
-    """Frames and the rules that judge them."""
+class Version:
+    """Rules, and the frame from which on they judge: the first one of the attempt that is not before this time."""
 
-    source: Source
     rules: tuple[Rule, ...]
     no_data_after: int = 200
+    attempt: int = 1
+    time: float = -math.inf
+
+    @property
+    def begins_an_attempt(self) -> bool:
+        return self.time == -math.inf
+
+    def judges(self, frame: Frame) -> bool:
+        return (self.attempt, self.time) <= (frame.attempt, frame.time)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Frames and the rules that judge them; the first version judges from the first frame on."""
+
+    source: Source
+    versions: tuple[Version, ...]
     clock_events: Mapping[tuple[int, int, float], Sequence[float]] = field(default_factory=dict)
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """In force at the end."""
+        return self.versions[-1].rules
+
     def outcomes(self) -> Iterator[Outcome]:
-        """One outcome a frame and clock event, in the source's order; a step that comes again goes back first (R12)."""
-        engine = Engine(self.rules, self.source.table, no_data_after=self.no_data_after)
+        """One outcome a frame, clock event and reload, in order; a step that comes again goes back first (R12)."""
+        engine = self._engine(self.versions[0])
+        due = deque(self.versions[1:])
         last = 0
         for number, frame in enumerate(self.source.frames()):
+            while due and due[0].judges(frame):
+                version = due.popleft()
+                if version.begins_an_attempt:
+                    engine = self._restarted(engine, version, number)
+                else:
+                    yield engine.replace(version.rules, SILENT, version.no_data_after, (), frame.time)
             rewound = engine.rewind(frame.step) if frame.step <= last else ()
             if frame.step <= last:
                 recall(engine, islice(self.source.frames(), number), frame.step)
@@ -57,6 +92,16 @@ class Replay:
                 ticked = engine.tick(time)
                 if ticked is not None:
                     yield ticked
+
+    def _engine(self, version: Version) -> Engine:
+        return Engine(version.rules, self.source.table, no_data_after=version.no_data_after)
+
+    def _restarted(self, before: Engine, version: Version, number: int) -> Engine:
+        """As an attempt goes on: where alerting stood, with other rules, and the windows filled with what there was."""
+        engine = self._engine(version)
+        revive(engine, rows_of(before))
+        recall(engine, islice(self.source.frames(), number))
+        return engine
 
 
 def load_replay(
@@ -71,8 +116,8 @@ def load_replay(
 
     Args:
         path: `rank_<r>.sqlite`, the folder that holds it, or a log in any format that can be read.
-        sources: rule files or `builtin:<pack>`; without any, the rules that the run's last attempt was watched with,
-            or all shipped packs for a log.
+        sources: rule files or `builtin:<pack>`; without any, those that were in force at each step of the run, or all
+            shipped packs for a log.
         params: values of `params` by rule, on top of the run's own `override`.
         log_format: the format of a log, where it is not to be recognised.
         options: what a log does not say itself.
@@ -81,18 +126,52 @@ def load_replay(
         Invalid: there is no such run or log, or the rules can't be used; it carries all problems.
         OSError: a log can't be read.
     """
+    params = params or {}
     if log_format is not None or _is_log(Path(path)):
         log = open_log(path, log_format, options)
-        return Replay(log, _load(sources or _packs(), {}, params or {}))
+        return Replay(log, (Version(_usable(sources or _packs(), {}, params)),))
     run = Run.open(path)
-    meta = run.meta
+    if not sources:
+        return Replay(run, _in_force(run, params), run.clock_events())
+    rules = _usable(sources, run.meta.get("override", {}), params)
+    return Replay(run, (Version(rules, run.meta.get("no_data_after", 200)),), run.clock_events())
+
+
+def _in_force(run: Run, params: Params) -> tuple[Version, ...]:
+    """What the run was watched with, each time it changed: at the start of an attempt, or by a reload within one."""
+    said = [(each.number, -math.inf, each.meta) for each in run.attempts()]
+    said += [(each.attempt, each.time, each.meta) for each in run.reloads()]
+    if not any(meta.get("rules") for *_, meta in said):
+        message = f"{run.path.as_posix()} holds no rules; name some with --rules"
+        raise Invalid([Diagnostic("HW303", "error", message)])
+    said.sort(key=lambda each: each[:2])
+    changes = [each for each, before in zip(said, [None, *said], strict=False) if not _same(each, before)]
     with tempfile.TemporaryDirectory(prefix="healthwatch-") as folder:
-        recorded = [] if sources else write_rules(meta, Path(folder))
-        if not sources and not recorded:
-            message = f"{run.path.as_posix()} holds no rules; name some with --rules"
-            raise Invalid([Diagnostic("HW303", "error", message)])
-        rules = _load([*sources, *recorded], meta.get("override", {}), params or {})
-    return Replay(run, rules, meta.get("no_data_after", 200), run.clock_events())
+        loaded = [_recorded(meta, Path(folder) / str(number), params) for number, (*_, meta) in enumerate(changes)]
+    known: dict[str, set[str]] = defaultdict(set)
+    for rule, names in (pair for each in loaded for pair in each.parameters.items()):
+        known[rule].update(names)
+    _refuse([*(found for each in loaded for found in each.diagnostics), *_unknown(params, known)])
+    return tuple(
+        Version(each.rules, meta.get("no_data_after", 200), attempt, time)
+        for each, (attempt, time, meta) in zip(loaded, changes, strict=True)
+    )
+
+
+def _same(one: tuple[int, float, Meta], other: tuple[int, float, Meta] | None) -> bool:
+    return other is not None and all(one[2].get(key) == other[2].get(key) for key in DECIDING)
+
+
+def _recorded(meta: Meta, folder: Path, params: Params) -> Loaded:
+    """The rules as they were, with those parameters changed that they have."""
+    folder.mkdir()
+    sources, overrides = write_rules(meta, folder), meta.get("override", {})
+    known = load_rules(sources).parameters if params else {}
+    own = {
+        rule: {name: value for name, value in values.items() if name in known.get(rule, ())}
+        for rule, values in params.items()
+    }
+    return load_rules(sources, _with_params(overrides, own))
 
 
 def _is_log(path: Path) -> bool:
@@ -108,12 +187,15 @@ def _packs() -> list[str]:
     return [f"{BUILTIN}{pack}" for pack in resources.packs()]
 
 
-def _load(sources: Sequence[str | Path], overrides: Overrides, params: Params) -> tuple[Rule, ...]:
+def _usable(sources: Sequence[str | Path], overrides: Overrides, params: Params) -> tuple[Rule, ...]:
     loaded = load_rules(sources, _with_params(overrides, params))
-    found = [*loaded.diagnostics, *_unknown(params, loaded.parameters)]
+    _refuse([*loaded.diagnostics, *_unknown(params, loaded.parameters)])
+    return loaded.rules
+
+
+def _refuse(found: Sequence[Diagnostic]) -> None:
     if errors(found):
         raise Invalid(found)
-    return loaded.rules
 
 
 def _with_params(overrides: Overrides, params: Params) -> Overrides:

@@ -2,7 +2,7 @@
 
 from healthwatch.recording.codec import dump
 from healthwatch.recording.origin import describe, write_rules
-from healthwatch.recording.run import Attempt, Delivery, Run
+from healthwatch.recording.run import Attempt, Delivery, Reload, Run
 from healthwatch.recording.state import Snapshots, reach, recall, revive, rows_of
 from healthwatch.recording.writer import Recording
 
@@ -10,6 +10,7 @@ __all__ = [
     "Attempt",
     "Delivery",
     "Recording",
+    "Reload",
     "Run",
     "Snapshots",
     "describe",

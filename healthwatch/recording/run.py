@@ -40,6 +40,16 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Reload:
+    """Other rules within an attempt: `step` is the first one that they judged, `time` that of its frame."""
+
+    attempt: int
+    step: int
+    time: float
+    meta: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """A row of the outbox."""
 
@@ -120,6 +130,12 @@ class Run:
         for attempt, step, since, time in self._connection.execute(rows) if self._has("clock_events") else ():
             found.setdefault((attempt, step, since), []).append(time)
         return found
+
+    def reloads(self) -> list[Reload]:
+        """When other rules came into force within an attempt, in order."""
+        rows = "SELECT attempt, step, time, meta FROM reloads ORDER BY id"
+        found = self._connection.execute(rows) if self._has("reloads") else ()
+        return [Reload(attempt, step, time, json.loads(meta)) for attempt, step, time, meta in found]
 
     def _has(self, table: str) -> bool:
         named = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"

@@ -50,6 +50,14 @@ CREATE TABLE IF NOT EXISTS clock_events (
   time REAL NOT NULL                  -- when the rules on the wall clock were evaluated
 );
 
+CREATE TABLE IF NOT EXISTS reloads (
+  id INTEGER PRIMARY KEY,
+  attempt INTEGER NOT NULL,
+  step INTEGER NOT NULL,              -- the first one that the new rules judged
+  time REAL NOT NULL,                 -- of its frame
+  meta TEXT NOT NULL                  -- JSON: as of an attempt
+);
+
 CREATE TABLE IF NOT EXISTS transitions (
   id INTEGER PRIMARY KEY,
   attempt INTEGER NOT NULL,
@@ -107,6 +115,7 @@ ADD_SERIES = "INSERT INTO series (id, metric, labels) VALUES (?, ?, ?)"
 ADD_FRAME = "INSERT INTO frames (id, attempt, step, time, micro_steps) VALUES (?, ?, ?, ?, ?)"
 ADD_SAMPLES = "INSERT INTO samples (frame, tick, micro_step, series, dtype, data) VALUES (?, ?, ?, ?, ?, ?)"
 ADD_CLOCK_EVENT = "INSERT INTO clock_events (attempt, step, since, time) VALUES (?, ?, ?, ?)"
+ADD_RELOAD = "INSERT INTO reloads (attempt, step, time, meta) VALUES (?, ?, ?, ?)"
 ADD_TRANSITION = (
     "INSERT INTO transitions (attempt, step, time, clock, rule, labels, before, after, reason, micro_step, value)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

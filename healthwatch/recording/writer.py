@@ -200,6 +200,10 @@ class Recording:
         """Where alerting stood when an earlier attempt closed its last step."""
         return self._state
 
+    def reloaded(self, step: int, time: float, meta: Mapping[str, Any]) -> None:
+        """Other rules are in force from a step on, whose frame has this time; written before it."""
+        self._next.add(schema.ADD_RELOAD, [(self.attempt, step, time, dump(meta))])
+
     def note(self, incidents: Sequence[Incident]) -> None:
         """Incidents that no rule has, written with the next step."""
         self._next.add(schema.PUT_INCIDENT, [incident_row(found) for found in incidents])

@@ -79,7 +79,7 @@ class Pipeline:
         """What must be recorded comes first, captures before messages that name their folder; then the rest."""
         renewed = self.reloader.take()
         if renewed is not None:
-            self._renew(renewed)
+            self._renew(renewed, frame)
         outcome = self._decide(frame)
         self._perform(outcome.intents, recorded=False)
         notices = self._posted(outcome.now)
@@ -98,13 +98,14 @@ class Pipeline:
             untold = [each for each in self.recording.pending() if each.notice.receiver in self.config.receivers]
             self.delivery.resume(untold)
 
-    def _renew(self, renewed: Renewed) -> None:
+    def _renew(self, renewed: Renewed, frame: Frame) -> None:
         """Rules and receivers that have changed on disk are in force from the step that is about to be judged."""
         config, rules = renewed.config, renewed.rules
         with self.guard("reload"):
             outcome = self.engine.replace(
-                rules, policy_of(config, rules), config.no_data_after, config.receivers, time.time()
+                rules, policy_of(config, rules), config.no_data_after, config.receivers, frame.time
             )
+            self.recording.reloaded(frame.step, frame.time, {**renewed.meta, "rank": self.rank})
             self._tell(outcome)
             self.config = config
             self.rules.update({rule.name: rule for rule in rules})

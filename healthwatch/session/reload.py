@@ -7,10 +7,11 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from healthwatch.config import Checked, Config, load_all, load_config
 from healthwatch.diagnostics import Diagnostic, errors, render_text
+from healthwatch.recording import describe
 from healthwatch.rulefile import Rule
 from healthwatch.rulefile.load import BUILTIN, files_of
 from healthwatch.session.guard import Guard
@@ -52,6 +53,7 @@ class Renewed:
 
     config: Config
     rules: tuple[Rule, ...]
+    meta: Mapping[str, Any]  # of what a recording says about it
 
 
 @dataclass(slots=True)
@@ -107,8 +109,13 @@ class Reloader:
             return
         later = _waits(self.config, checked.config)
         merged = {name: getattr(checked.config, name) for name in RENEWED}
-        self.config = replace(self.config, **merged, digest=checked.config.digest)
-        self._renewed = Renewed(self.config, checked.rules.rules)
+        config = replace(self.config, **merged, digest=checked.config.digest)
+        meta = describe(config)
+        if _digest(self._stamps) != self._digest:
+            self._changing = True  # once more: what was read and what is written down may differ
+            return
+        self.config = config
+        self._renewed = Renewed(config, checked.rules.rules, meta)
         if later:
             self.guard.say(f"{', '.join(later)} of the config: changes take effect at the next start", logging.WARNING)
 

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 import healthwatch
-from healthwatch.config import load_all
-from healthwatch.recording import Run
+from healthwatch.config import Config, load_all
+from healthwatch.diagnostics import Invalid
+from healthwatch.recording import Run, describe
+from healthwatch.replay import load_replay
 from healthwatch.session import Guard, Session
 from healthwatch.session.reload import Reloader
 
@@ -273,3 +275,82 @@ def test_the_watchman_looks_by_himself(folder: Path) -> None:
             time.sleep(0.1)
             session.step(0.5)
     assert [each[1:] for each in fired(folder)] == [("Low", "fired")]
+
+
+def said(folder: Path) -> tuple[list[str], list[str]]:
+    """What the run said, and what a replay of its samples says."""
+    with Run.open(folder / "output") as run:
+        live = [repr(each) for each in run.transitions()]
+    return live, [repr(each) for outcome in load_replay(folder / "output").outcomes() for each in outcome.transitions]
+
+
+def test_a_replay_changes_the_rules_where_the_run_did(folder: Path, start: Start) -> None:
+    """A rule that comes, one that changes, one that goes while it fires; then an attempt that begins with others."""
+    change(folder / "rules.yaml", HEAD + HIGH + rule("Gone", "loss > 2"))
+    session = start()
+    for loss in (1.0, 9.0, 9.0):
+        session.step(loss)
+    change(folder / "rules.yaml", HEAD + HIGH.replace("loss > 5", "loss > 7") + rule("Low", "loss < 4"))
+    seen(session)
+    for loss in (6.0, 9.0, 9.0, 3.0):
+        session.step(loss)
+    change(folder / "rules.yaml", HEAD + rule("Low", "loss < 4") + rule("Jump", "spike_ratio(loss[20], 3) > 1.5"))
+    seen(session)
+    session.step(30.0)
+    session.close()
+    change(folder / "rules.yaml", HEAD + rule("Jump", "spike_ratio(loss[20], 3) > 2") + rule("New", "loss > 20"))
+    session = healthwatch.load(folder / "train.yaml").attach(first_step=7)
+    for loss in (3.0, 30.0, 3.0):
+        session.step(loss)
+    session.close()
+    live, again = said(folder)
+    assert live == again
+    assert fired(folder) == [
+        (2, "High", "breach"), (2, "Gone", "fired"), (3, "Gone", "expired"),
+        (4, "High", "clear"), (5, "High", "breach"), (7, "High", "clear"), (7, "Low", "fired"),
+        (8, "Low", "resolved"), (8, "Jump", "fired"),
+        (7, "Jump", "resolved"), (8, "Jump", "fired"), (8, "New", "fired"),
+        (9, "Jump", "resolved"), (9, "New", "resolved"),
+    ]  # fmt: skip
+    with Run.open(folder / "output") as run:
+        assert [(each.attempt, each.step) for each in run.reloads()] == [(1, 4), (1, 8)]
+
+
+def test_a_parameter_that_came_with_a_reload_can_be_changed_in_a_replay(folder: Path, start: Start) -> None:
+    session = start()
+    session.step(9.0)
+    change(folder / "rules.yaml", HEAD + rule("High", "loss > $k", params="{k: 5}"))
+    seen(session)
+    session.step(4.0)
+    session.close()
+    outcomes = load_replay(folder / "output", params={"High": {"k": 3.0}}).outcomes()
+    assert [(each.now.step, each.reason) for outcome in outcomes for each in outcome.transitions] == [
+        (1, "breach"),
+        (2, "fired"),
+    ]
+    with pytest.raises(Invalid, match='rule "High" has no parameter "kk"'):
+        load_replay(folder / "output", params={"High": {"kk": 3.0}})
+
+
+def test_files_that_change_while_they_are_read_are_read_again(
+    folder: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in force and what the recording says of it are never of two versions."""
+    session = start()
+    session.step(1.0)
+    change(folder / "rules.yaml", HEAD + rule("High", "loss > 6"))
+
+    def described(config: Config) -> dict[str, object]:
+        monkeypatch.setattr("healthwatch.session.reload.describe", describe)
+        change(folder / "rules.yaml", HEAD + rule("High", "loss > 7"))
+        return describe(config)
+
+    monkeypatch.setattr("healthwatch.session.reload.describe", described)
+    seen(session)
+    session.step(6.5)
+    seen(session)
+    session.step(7.5)
+    session.close()
+    live, again = said(folder)
+    assert live == again
+    assert fired(folder) == [(2, "High", "breach"), (3, "High", "fired")]
