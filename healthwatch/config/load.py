@@ -11,12 +11,15 @@ from healthwatch import resources, yamlfile
 from healthwatch.config.model import Config
 from healthwatch.config.read import read
 from healthwatch.config.section import Section
-from healthwatch.diagnostics import Diagnostic, errors, in_order, suggest
+from healthwatch.diagnostics import Diagnostic, errors, in_order, likely_typo, suggest
+from healthwatch.rulefile.conditions.labels import PLACEMENT
 from healthwatch.rulefile.lint import Facts
 from healthwatch.rulefile.load import BUILTIN, load_rules
 from healthwatch.rulefile.model import Loaded
+from healthwatch.stream.catalogue import catalogue
 
 LOGITS = "max_attention_logit"
+OF_EVERY_INCIDENT = ("alertname", "rank", "rule", "run", "severity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ def load_all(source: str | Path | yamlfile.Document, environment: Mapping[str, s
     _check_overrides(ours, config, rules)
     _check_ladders(ours, config, rules)
     _check_logits(ours, config, rules)
+    _check_groups(ours, config, rules)
     found = (*in_order(ours.diagnostics), *rules.diagnostics)
     return Checked(None if errors(found) else config, rules, found)
 
@@ -109,6 +113,25 @@ def _check_ladders(ours: Section, config: Config, rules: Loaded) -> None:
         message = f'rule "{rule.name}" climbs the ladder "{rule.escalation}", which is not here'
         mend = suggest(rule.escalation, config.escalation, "ladders")
         ours.report("HW035", message, *place, at_key=not own, help=mend)
+
+
+def _check_groups(ours: Section, config: Config, rules: Loaded) -> None:
+    """An incident is a rule's: what its rule carries divides groups, what its series carry does not."""
+    dividing = {*OF_EVERY_INCIDENT, *(label for rule in rules.rules for label in rule.labels)}
+    declared = [label for metric in rules.metrics.values() for label in metric.get("labels") or ()]
+    of_series = {*PLACEMENT, *declared, *(label for metric in catalogue().values() for label in metric.labels)}
+    for position, name in enumerate(config.group_by):
+        if name in dividing:
+            continue
+        message, severity = f'nothing that rules tell of has the label "{name}"', "warning"
+        mend = suggest(name, dividing, "labels that divide")
+        if name in of_series:
+            message = f'"{name}" is a label of series: an incident holds all series of its rule, so it divides nothing'
+            mend = "group by alertname, or add it to the labels of rules"
+        elif likely_typo(name, dividing | of_series):
+            mend, severity = f'did you mean "{likely_typo(name, dividing | of_series)}"?', "error"
+        place = () if "group_by" not in ours.data else ("group_by", position)
+        ours.report("HW039", message, *place, severity=severity, help=mend)
 
 
 def _check_logits(ours: Section, config: Config, rules: Loaded) -> None:

@@ -374,3 +374,38 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert config is None
     assert found.code == "HW001"
     assert load_all(tmp_path / "no.yaml", {}).rules.rules == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "severity", "message", "help_"),
+    [
+        ("alertnam", "error", 'nothing that rules tell of has the label "alertnam"', 'did you mean "alertname"?'),
+        ("teams", "error", 'nothing that rules tell of has the label "teams"', 'did you mean "team"?'),
+        ("parm", "error", 'nothing that rules tell of has the label "parm"', 'did you mean "param"?'),
+        (
+            "colour",
+            "warning",
+            'nothing that rules tell of has the label "colour"',
+            "labels that divide: alertname, rank, rule, run, severity, team",
+        ),
+        (
+            "param",
+            "warning",
+            '"param" is a label of series: an incident holds all series of its rule, so it divides nothing',
+            "group by alertname, or add it to the labels of rules",
+        ),
+    ],
+)
+def test_group_by_names_what_divides(check: LoadAll, name: str, severity: str, message: str, help_: str) -> None:
+    override = "override: {Own: {labels: {team: vision}}}"
+    text = f"healthwatch:\n  rules: [own.yaml]\n  {override}\n  group_by: [run, team, {name}]\n"
+    checked = check(text)
+    (found,) = checked.diagnostics
+    assert (found.code, found.severity, found.message, found.help) == ("HW039", severity, message, help_)
+    assert found.span is not None
+    assert text.splitlines()[found.span.line - 1][found.span.column - 1 : found.span.end_column - 1] == name
+    assert (checked.config is None) == (severity == "error")
+
+
+def test_group_by_what_every_incident_has(check: LoadAll) -> None:
+    assert check("healthwatch: {rules: [own.yaml], group_by: [run, rank, alertname, severity, rule]}").diagnostics == ()
