@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from healthwatch.promql.parse import Expression, Parsed, parse
 from healthwatch.promql.program import Program, Query
-from healthwatch.promql.vector import EvaluationError, Labels, Matrix, Vector
+from healthwatch.promql.vector import Derived, EvaluationError, Labels, Matrix, Vector
 
-__all__ = ["EvaluationError", "Expression", "Labels", "Matrix", "Parsed", "Program", "Query", "Vector", "parse"]
+__all__ = [
+    "Derived",
+    "EvaluationError",
+    "Expression",
+    "Labels",
+    "Matrix",
+    "Parsed",
+    "Program",
+    "Query",
+    "Vector",
+    "parse",
+]

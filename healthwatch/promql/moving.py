@@ -26,6 +26,8 @@ _MOST_ROWS = 60_000
 
 _CHUNK = 1 << 20
 
+NO_SERIES: Indices = np.zeros(0, np.intp)
+
 _MOST_IRREGULAR = 1 / 8
 """From this share of series with gaps on, the plain way is the faster one."""
 
@@ -51,13 +53,21 @@ class Span:
     def ticks(self) -> NDArray[np.int64]:
         return np.array(self.part.ring.ticks(self.start, self.now), dtype=np.int64)
 
+    def finite(self, row: int) -> bool:
+        """Whether every value of a row is finite; if not all are plain, some may be finite all the same."""
+        return self.part.ring.state(row) <= FINITE
+
     def columns(self, which: Indices) -> Floats:
-        """The rows of some series, a series a row."""
+        """The window of some series, a series a column."""
         return self.part.ring.columns(self.start, self.now, self._ring_columns(which))
+
+    def ordered(self, which: Indices) -> Floats:
+        """The window of some series in ascending order, a series a row: so numpy sorts several times as fast."""
+        return np.sort(np.ascontiguousarray(self.columns(which).T), axis=1)
 
     def baseline(self, which: Indices) -> Baseline:
         """What the plain functions need for some of the series."""
-        values = np.ascontiguousarray(self.columns(which).T)
+        values = self.columns(which)
         return Baseline(self.row(self.now)[which], values, np.isfinite(values), self.ticks, self.tick, self.window)
 
     def _ring_columns(self, which: Indices) -> Indices:
@@ -76,11 +86,11 @@ def counts_for(span: Span, rows: int) -> Counts:
     return np.zeros((rows, size), np.uint16)
 
 
-def chunks(span: Span) -> Iterator[Indices]:
-    """All series, as many at a time as can be sorted without much memory."""
-    size, step = len(span.part.columns), max(_CHUNK // span.count, 1)
-    for begin in range(0, size, step):
-        yield np.arange(begin, min(begin + step, size))
+def chunks(span: Span, which: Indices) -> Iterator[Indices]:
+    """As many series at a time as can be sorted without much memory."""
+    step = max(_CHUNK // span.count, 1)
+    for begin in range(0, len(which), step):
+        yield which[begin : begin + step]
 
 
 def count_in(counts: Counts, there: Mask) -> None:
@@ -103,7 +113,7 @@ class Follower(Protocol):
 class Moving:
     """The baseline of a selector: `window` ticks before its newest row, or `MIN_ROWS` rows if that is more.
 
-    `irregular` marks series with a value in the window that is not finite; followers may hold anything for those.
+    `irregular` are the series with a value in the window that is not finite; followers may hold anything for those.
     """
 
     selection: Selection
@@ -112,8 +122,8 @@ class Moving:
     history: History
     followers: list[Follower] = field(default_factory=list)
     span: Span | None = None
-    irregular: Mask | None = None
-    _gaps: NDArray[np.uint16] | None = None
+    irregular: Indices = field(default_factory=lambda: NO_SERIES)
+    _gaps: NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16))
     _of: tuple[Labels | None, int] = (None, -1)
     _at: tuple[int, int] = (-1, -1)
 
@@ -138,18 +148,15 @@ class Moving:
             return
         if before is not None and same and _follows(before, span):
             leaving, entering = range(before.start, span.start), range(before.now, span.now)
-            self._count(span, leaving, count_out)
-            self._count(span, entering, count_in)
-            self.span = span = self._marked(span)
+            self.span = span = self._marked(span, leaving, entering, before.gaps)
             for follower in self.followers:
                 follower.move(span, leaving, entering)
         else:
-            self._gaps = None
-            self._count(span, range(span.start, span.now), count_in)
-            self.span = span = self._marked(span)
+            self._gaps, self.irregular = np.zeros(len(span.part.columns), np.uint16), NO_SERIES
+            self.span = span = self._marked(span, range(0), range(span.start, span.now), 0)
             for follower in self.followers:
                 follower.rebuild(span)
-        if self.irregular is not None and np.count_nonzero(self.irregular) > _MOST_IRREGULAR * len(self.irregular):
+        if len(self.irregular) > _MOST_IRREGULAR * len(self._gaps):
             self.span = None
 
     def _span_at(self, tick: int) -> Span | None:
@@ -166,23 +173,18 @@ class Moving:
             return None
         return Span(part, start, now, ring.tick(now), self.window)
 
-    def _count(self, span: Span, rows: range, change: Callable[[Counts, Mask], None]) -> None:
-        """Keep count of the values that are not finite."""
-        for row in rows:
-            if span.part.ring.state(row) > FINITE:
-                gaps = ~np.isfinite(span.row(row))
-                if self._gaps is None:
-                    self._gaps = np.zeros(len(gaps), np.uint16)
-                change(self._gaps, gaps)
-
-    def _marked(self, span: Span) -> Span:
-        """The span with the most gaps of any series."""
-        most = 0 if self._gaps is None else int(self._gaps.max())
-        if self._gaps is None or not most:
-            self._gaps = self.irregular = None
-            return span
-        self.irregular = self._gaps > 0
-        return replace(span, gaps=most)
+    def _marked(self, span: Span, leaving: range, entering: range, most: int) -> Span:
+        """The span with the most gaps of any series; `most` is what it was before these rows went and came."""
+        out = [~np.isfinite(span.row(row)) for row in leaving if not span.finite(row)]
+        come = [~np.isfinite(span.row(row)) for row in entering if not span.finite(row)]
+        if out or come:
+            for gaps in out:
+                count_out(self._gaps, gaps)
+            for gaps in come:
+                count_in(self._gaps, gaps)
+            self.irregular = self._gaps.nonzero()[0]
+            most = int(self._gaps[self.irregular].max(initial=0))
+        return replace(span, gaps=most) if most else span
 
 
 def _follows(before: Span, span: Span) -> bool:

@@ -41,8 +41,8 @@ def _growth(moving: Moving, span: Span, minimum: float) -> Vector:
     kept &= ~np.isnan(now)
     if span.tick - span.part.ring.tick(span.start) <= span.window / 2:
         kept[:] = False
-    if moving.irregular is not None:
-        which = np.flatnonzero(moving.irregular)
+    which = moving.irregular
+    if len(which):
         found, defined = training.evaluate(_GROWTH, span.baseline(which), minimum)
         values[which], kept[which] = found, defined
     return Vector(moving.selection.labels.nameless(), values, kept, kept)

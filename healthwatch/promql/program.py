@@ -48,6 +48,9 @@ class Program:
         self._epoch = 0
         self._keeps: dict[str, Keep | None] = {}
         self._seen: tuple[object, ...] = ()
+        self._last = Moment(-1, -1, -1, 0, 0)
+        self._due: dict[tuple[object, ...], tuple[int, ...]] = {}
+        self._due_of: Frame | None = None
 
     def add(self, expression: Expression, lookback: int | None = None) -> Query:
         """Compile an expression; with `lookback` (steps) its selectors take each series' newest sample so far back."""
@@ -85,13 +88,24 @@ class Program:
 
     def moment(self, tick: int, start: int, end: int, step: int) -> Moment:
         """A moment whose epoch says whether what is known still holds."""
-        seen = self.history.writes, self.history.table.version, self.stalled_seconds, start, end, step
-        if step == 0:  # an instant evaluation: its bounds are its tick, which nodes tell apart anyway
-            seen = (*seen[:3], 0, 0, 0)
-        if seen != self._seen:
+        history, last = self.history, self._last
+        seen = history.writes, history.table.version, self.stalled_seconds
+        # An instant evaluation is bound by its tick, which nodes tell apart anyway.
+        same = seen == self._seen and step == last.step and (not step or (start, end) == last[1:3])
+        if same and tick == last.tick:
+            return last
+        if not same:
             self._seen = seen
             self._epoch += 1
-        return Moment(tick, start, end, step, self._epoch)
+        self._last = Moment(tick, start, end, step, self._epoch)
+        return self._last
+
+    def due_at(self, frame: Frame) -> dict[tuple[object, ...], tuple[int, ...]]:
+        """By what is read, the ticks of the frame: rules that read the same series are due together."""
+        if frame is not self._due_of:
+            self._due_of = frame
+            self._due.clear()
+        return self._due
 
     def forget(self) -> None:
         """Begin an epoch: the results of the last one are freed as they are replaced."""
@@ -157,13 +171,18 @@ class Query:
         calls = {each.function for each in ast.walk(expression.tree) if isinstance(each, ast.Call)}
         self.uses_clock = "stalled_seconds" in calls
         self._at_step_end = not selections or bool(calls & _AT_STEP_END)
+        self._reads_what = (self._at_step_end, *selections)
 
     def due(self, frame: Frame) -> tuple[int, ...]:
         """The ticks of a closed frame at which the rule is evaluated (R3), ascending."""
-        ticks = {column.tick for column in frame.columns if self._reads(column.series)}
-        if self._at_step_end:
-            ticks.add(tick_of(frame.step))
-        return tuple(sorted(ticks))
+        known = self.program.due_at(frame)
+        found = known.get(self._reads_what)
+        if found is None:
+            ticks = {column.tick for column in frame.columns if self._reads(column.series)}
+            if self._at_step_end:
+                ticks.add(tick_of(frame.step))
+            found = known[self._reads_what] = tuple(sorted(ticks))
+        return found
 
     def _reads(self, series: Series) -> bool:
         """Whether a selector matches any of the series; asked again only when the set of series has changed."""

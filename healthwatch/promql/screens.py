@@ -15,14 +15,14 @@ import numpy as np
 
 from healthwatch.promql import ast, training
 from healthwatch.promql.bracket import Bracket
-from healthwatch.promql.moving import Moving, Span
+from healthwatch.promql.moving import NO_SERIES, Moving, Span
 from healthwatch.promql.node import VectorNode
 from healthwatch.promql.operators import COMPARISON, MIRRORED
 from healthwatch.promql.ordered import Ordered, exchange
 from healthwatch.promql.smoothing import Smoothing
 from healthwatch.promql.spread import Spread
-from healthwatch.promql.vector import Indices, Labels, Moment, Vector, everything, nothing
-from healthwatch.stream.ring import FINITE, Floats, Mask
+from healthwatch.promql.vector import Indices, Labels, Moment, Vector, everything, nothing, zeros
+from healthwatch.stream.ring import Floats, Mask
 
 if TYPE_CHECKING:
     from healthwatch.promql.plan import Planner
@@ -35,35 +35,27 @@ _LEAST, _MOST = 1e-2, 1e6
 
 _MOST_DOUBTFUL = 1 / 4
 
+_NO_FLOATS = np.empty(0)
+
 
 class Screen(Protocol):
-    """Bounds that follow a window: a value of more than k takes a now above `centre + k * divisor`.
+    """Limits that follow a window: no now up to its series' limit has a value of more than the bound.
 
-    Where the divisor is not positive nothing is proven, and nothing where `passed` says that the bounds don't hold.
+    The limit is -inf where nothing is proven.
     """
 
     @property
-    def eager(self) -> bool:
-        """Whether bounds taken anew may well decide what the old ones did not."""
-
-    @property
     def tolerant(self) -> bool:
-        """Whether the bounds hold for series with gaps too."""
+        """Whether the limits hold for series with gaps too."""
 
-    @property
-    def centre(self) -> Floats | None: ...
-
-    @property
-    def passed(self) -> Mask | None: ...
-
-    def divisor(self, span: Span) -> Floats: ...
+    def limit(self, bound: float) -> Floats: ...
 
     def rebuild(self, span: Span) -> None: ...
 
     def move(self, span: Span, leaving: range, entering: range) -> None: ...
 
-    def fit(self, span: Span, which: Indices) -> None:
-        """Take the bounds of some series anew from their windows."""
+    def improve(self, span: Span, which: Indices) -> bool:
+        """Raise the limits of some series where their windows allow it; whether any may have risen."""
 
 
 def _robust_screen() -> Screen:
@@ -157,17 +149,11 @@ class Decided:
     known: Mask
 
     def compared(self, pattern: Pattern) -> Vector:
-        kept, holds = nothing(len(self.values)), self.defined & pattern.compare(self.found)
-        if np.count_nonzero(holds):
+        kept = nothing(len(self.values))
+        if len(self.which) and (holds := self.defined & pattern.compare(self.found)).any():
             kept = kept.copy()
             kept[self.which] = holds
         return Vector(self.labels, self.values, kept, self.known)
-
-
-def _provable(span: Span) -> Floats:
-    """The newest values, NaN where they are infinite: a bound that has overflown is not above those."""
-    now = span.row(span.now)
-    return now if span.part.ring.state(span.now) <= FINITE else np.where(np.isposinf(now), np.nan, now)
 
 
 class Arbiter:
@@ -178,7 +164,6 @@ class Arbiter:
         self._function, self._min_samples = pattern.function, pattern.min_samples
         self._moving, self._screen = moving, screen
         self._span: Span | None = None
-        self._irregular: Mask | None = None
         self._decided: dict[float, Decided | None] = {}
 
     def at(self, moment: Moment, bound: float) -> Decided | None:
@@ -186,8 +171,6 @@ class Arbiter:
         span = self._moving.at(moment)
         if span is None or span.count < self._min_samples:
             return None
-        enough = span.count - span.gaps >= self._min_samples
-        self._irregular = None if self._screen.tolerant and enough else self._moving.irregular
         if span is not self._span:
             self._span = span
             self._decided.clear()
@@ -195,70 +178,46 @@ class Arbiter:
 
     def _decide(self, span: Span, bound: float) -> Decided | None:
         if bound not in self._decided:
-            doubtful = self._doubtful(span, _provable(span), bound * (1 - _SLACK))
+            doubtful = self._doubtful(span, bound * (1 - _SLACK))
             self._decided[bound] = None if doubtful is None else self._computed(span, doubtful)
         return self._decided[bound]
 
-    def _doubtful(self, span: Span, now: Floats, bound: float) -> Indices | None:
+    def _doubtful(self, span: Span, bound: float) -> Indices | None:
         """The series that the screen can't decide, None if they are too many."""
-        divisor = self._screen.divisor(span)
-        doubtful = (~self._proven(now, divisor, bound)).nonzero()[0]
-        most = _MOST_DOUBTFUL * len(now)
-        if len(doubtful):
-            worth = self._worth_fitting(divisor, doubtful, len(doubtful) > most)
-            doubtful = self._fitted(span, now, bound, doubtful, worth)
-        return None if len(doubtful) > most else doubtful
+        now, limit = span.row(span.now), self._screen.limit(bound)
+        doubt = now > limit
+        if not span.finite(span.now):
+            doubt |= ~np.isfinite(now)  # NaN is above nothing, and infinity is above a limit that has overflown
+        gaps = self._gaps(span)
+        if len(gaps):
+            doubt[gaps] = True
+        doubtful = doubt.nonzero()[0]
+        if len(doubtful) > _MOST_DOUBTFUL * len(now):
+            return None
+        if len(doubtful) and self._screen.improve(span, doubtful):
+            proven = now[doubtful] <= self._screen.limit(bound)[doubtful]
+            if len(gaps):
+                proven &= ~np.isin(doubtful, gaps, assume_unique=True)
+            if not span.finite(span.now):
+                proven &= np.isfinite(now[doubtful])
+            doubtful = doubtful[~proven]
+        return doubtful
 
-    def _proven(self, now: Floats, divisor: Floats, bound: float) -> Mask:
-        centre = self._screen.centre
-        limit = divisor * bound
-        if centre is not None:
-            limit += centre
-        proven = now <= limit
-        if not divisor.min() > 0:
-            proven &= divisor > 0
-        for doubt in (self._screen.passed, self._irregular):
-            if doubt is not None:
-                proven &= ~doubt
-        return proven
-
-    def _worth_fitting(self, divisor: Floats, doubtful: Indices, many: bool) -> Mask:
-        """For which of the doubtful new bounds may decide; of very many only those whose bounds don't hold."""
-        irregular, passed = self._irregular, self._screen.passed
-        worth = np.full(len(doubtful), self._screen.eager and not many)
-        if not many:
-            worth |= ~(divisor[doubtful] > 0)
-        if passed is not None:
-            worth |= passed[doubtful]
-        if irregular is not None:
-            worth &= ~irregular[doubtful]
-        return worth
-
-    def _fitted(self, span: Span, now: Floats, bound: float, doubtful: Indices, worth: Mask) -> Indices:
-        """Take bounds anew; returns what is doubtful still."""
-        which = doubtful[worth]
-        if not len(which):
-            return doubtful
-        self._screen.fit(span, which)
-        divisor, centre = self._screen.divisor(span)[which], self._screen.centre
-        limit = divisor * bound
-        if centre is not None:
-            limit += centre[which]
-        decided, passed = worth.copy(), self._screen.passed
-        decided[worth] = (now[which] <= limit) & (divisor > 0)
-        if passed is not None:
-            decided &= ~passed[doubtful]  # with many gaps not even new bounds hold
-        return doubtful[~decided]
+    def _gaps(self, span: Span) -> Indices:
+        """The series for which the limits mean nothing."""
+        enough = span.count - span.gaps >= self._min_samples
+        return NO_SERIES if self._screen.tolerant and enough else self._moving.irregular
 
     def _computed(self, span: Span, which: Indices) -> Decided:
         """The plain way for some of the series."""
-        size = len(self._moving.selection.labels)
+        labels = self._moving.selection.labels
+        size = len(labels)
+        if not len(which):
+            return Decided(labels.nameless(), which, _NO_FLOATS, nothing(0), zeros(size), everything(size))
         values, known = np.zeros(size), everything(size)
-        found, defined = np.empty(0), nothing(0)
-        if len(which):
-            found, defined = training.evaluate(self._function, span.baseline(which), self._min_samples)
-            values[which] = found
-            if not defined.all():
-                known = known.copy()
-                known[which] = defined
-        return Decided(self._moving.selection.labels.nameless(), which, found, defined, values, known)
+        found, defined = training.evaluate(self._function, span.baseline(which), self._min_samples)
+        values[which] = found
+        if not defined.all():
+            known = known.copy()
+            known[which] = defined
+        return Decided(labels.nameless(), which, found, defined, values, known)

@@ -1,96 +1,133 @@
-"""A lower bound of every series' exponentially weighted moving average, kept up to date by a few array operations."""
+"""A lower bound of every series' exponentially weighted moving average, taken anew every few rows.
+
+Of values that are not negative any part of a weighted sum is a bound of the whole. So the window is held as sums of a
+few rows each, weighted towards the last of them: the bound is made of those sums that will still be in the window for
+a while, with the weights that they will have then, and holds until that time.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from healthwatch.promql.limits import Limits
 from healthwatch.promql.moving import Span
 from healthwatch.promql.training import alpha
 from healthwatch.promql.vector import Indices
-from healthwatch.stream.ring import FINITE, POSITIVE, Floats
+from healthwatch.stream.ring import POSITIVE, Floats
 from healthwatch.stream.ticks import TICKS_PER_STEP
 
-_REBUILD_AFTER = 100_000
-_ROUNDING = 1e-10
-"""More than `_REBUILD_AFTER` steps can lose, as a part of the magnitudes that were ever added."""
+_PARTS, _MOST_ROWS = 10, 32
+"""In about how many sums a window is held, and of how many rows at most: with more sums the bound is closer, with
+fewer it costs less.
+"""
+
+_ROUNDING = 1e-12
+"""Many times what rounding can do to a sum of so few values, none of them negative."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """The weighted sum of rows [start, end) of every series, as of the tick of the last row."""
+
+    start: int
+    end: int
+    tick: int
+    total: Floats
 
 
 class Smoothing:
-    """The screen of `ema_ratio`: the divisor is at most the average.
+    """The screen of `ema_ratio`: the divisor is at most the average."""
 
-    `total` is the weighted sum of the window, `magnitude` the same of absolute values, nothing ever taken away.
-
-    A step rounds `total` by a few parts in 1e16 of `magnitude`, which decays as slowly: so the error after n steps
-    is at most some n parts in 1e16 of `magnitude`.
-    """
-
-    eager = False
-    tolerant = True  # what is left out of the sum only makes the weights' sum too large
-    centre = None
-    passed = None
+    tolerant = True  # what is left out of the sum only makes the sum of the weights too large
 
     def __init__(self, window: int) -> None:
         self._decay = 1 - alpha(window)
-        self._steps = 0
-        self._newest = 0
-        self._total: Floats = np.empty(0)
-        self._magnitude: Floats = np.empty(0)
-        self._buffer: Floats = np.empty(0)
+        self._limits = Limits()
+        self._parts: list[Part] = []
+        self._negatives: NDArray[np.int32] = np.zeros(0, np.int32)
+        self._weight = 0.0  # the sum of the weights of all rows, whether or not they hold a finite sample
+        self._holds = (0, 0, 0.0)  # the row that must still be in the window, the last tick, the sum of weights
+
+    def limit(self, bound: float) -> Floats:
+        return self._limits.of(bound)
 
     def rebuild(self, span: Span) -> None:
         size = len(span.part.columns)
-        self._total, self._magnitude, self._buffer = np.zeros(size), np.zeros(size), np.empty(size)
-        self._newest = span.part.ring.tick(span.start)
-        self._steps = 0
-        self._add(span, range(span.start, span.now))
+        self._parts, self._negatives = [], np.zeros(size, np.int32)
+        self._limits.take(None, np.zeros(size))
+        self._note_negatives(span, range(0), range(span.start, span.now))
+        self._gather(span, span.start)
+        self._measure(span)
 
     def move(self, span: Span, leaving: range, entering: range) -> None:
-        self._steps += len(leaving) + len(entering)
-        if self._steps > _REBUILD_AFTER:
-            self.rebuild(span)
-            return
-        self._add(span, entering)
+        self._note_negatives(span, leaving, entering)
+        self._weigh(span, leaving, entering)
+        self._gather(span, self._parts[-1].end if self._parts else span.start)
+        row, tick, weight = self._holds
+        if span.start > row or span.part.ring.tick(span.now - 1) > tick or self._weight > weight:
+            self._measure(span)
+
+    def improve(self, span: Span, which: Indices) -> bool:  # noqa: ARG002 - there is nothing better to be had
+        return False
+
+    def _note_negatives(self, span: Span, leaving: range, entering: range) -> None:
+        """Keep count of the negative values; a series that has one has no bound from now on."""
+        for rows, sign in ((leaving, -1), (entering, 1)):
+            for row in rows:
+                if span.part.ring.state(row) != POSITIVE:
+                    negative = (span.row(row) < 0).nonzero()[0]
+                    self._negatives[negative] += sign
+                    if sign > 0 and len(negative):
+                        self._limits.renew(negative, None, np.zeros(len(negative)))
+
+    def _weigh(self, span: Span, leaving: range, entering: range) -> None:
+        ring = span.part.ring
+        newest = ring.tick(span.now - 1)
+        for row in entering:
+            self._weight = self._weight * self._at_age(ring.tick(row) - ring.tick(row - 1)) + 1.0
         for row in leaving:
-            weight = self._weight(self._newest - span.part.ring.tick(row))
-            np.multiply(_finite(span, row), weight, out=self._buffer)
-            self._total -= self._buffer
+            self._weight -= self._at_age(newest - ring.tick(row))
 
-    def _add(self, span: Span, rows: range) -> None:
-        for row in rows:
-            tick = span.part.ring.tick(row)
-            decay = self._weight(tick - self._newest)
-            self._newest = tick
-            values = _finite(span, row)
-            self._total *= decay
-            self._total += values
-            self._magnitude *= decay
-            if span.part.ring.state(row) == POSITIVE:
-                self._magnitude += values
-            else:
-                np.abs(values, out=self._buffer)
-                self._magnitude += self._buffer
+    def _gather(self, span: Span, begin: int) -> None:
+        """Add up the rows from `begin` on, as far as they fill whole parts."""
+        ring, rows = span.part.ring, _rows(span)
+        for start in range(begin, span.now - rows + 1, rows):
+            tick = ring.tick(start + rows - 1)
+            total = np.zeros(len(span.part.columns))
+            for row in range(start, start + rows):
+                total += _finite(span, row) * self._at_age(tick - ring.tick(row))
+            self._parts.append(Part(start, start + rows, tick, total))
 
-    def _weight(self, ticks: int) -> float:
-        return float(self._decay ** (ticks / TICKS_PER_STEP))
+    def _measure(self, span: Span) -> None:
+        """The bound that holds until the next part is whole."""
+        ring, newest = span.part.ring, span.part.ring.tick(span.now - 1)
+        ahead = min(_rows(span), span.count - 1)
+        until = newest + newest - ring.tick(span.now - 1 - ahead)
+        ages = (newest - span.ticks()) / TICKS_PER_STEP
+        self._weight = float((self._decay**ages).sum())
+        self._parts = [part for part in self._parts if part.start >= span.start]
+        held = [part for part in self._parts if part.start >= span.start + ahead] or self._parts
+        average, weight = np.zeros(len(span.part.columns)), self._weight * (1 + _ROUNDING)
+        for part in held:
+            average += part.total * (self._at_age(until - part.tick) / weight)
+        average[(self._negatives > 0) | ~np.isfinite(average)] = 0.0
+        average *= 1 - _ROUNDING
+        self._limits.take(None, average)
+        self._holds = held[0].start if held else span.now, until, weight
 
-    def divisor(self, span: Span) -> Floats:
-        """A lower bound of the averages, in a buffer that the next call overwrites."""
-        weights = self._decay ** ((self._newest - span.ticks()) / TICKS_PER_STEP)
-        np.multiply(self._magnitude, _ROUNDING, out=self._buffer)
-        np.subtract(self._total, self._buffer, out=self._buffer)
-        self._buffer /= weights.sum() * (1 + _ROUNDING)
-        return self._buffer
+    def _at_age(self, ticks: int) -> float:
+        return math.pow(self._decay, ticks / TICKS_PER_STEP)
 
-    def fit(self, span: Span, which: Indices) -> None:
-        """One that held something huge has lost its digits."""
-        values = span.columns(which)
-        finite = np.isfinite(values)
-        weights = self._decay ** ((self._newest - span.ticks()) / TICKS_PER_STEP)
-        held = np.where(finite, values, 0.0) * weights
-        self._total[which] = held.sum(axis=1)
-        self._magnitude[which] = np.abs(held).sum(axis=1)
+
+def _rows(span: Span) -> int:
+    """How many rows make a part."""
+    return min(max(span.count // _PARTS, 1), _MOST_ROWS)
 
 
 def _finite(span: Span, row: int) -> Floats:
     values = span.row(row)
-    return values if span.part.ring.state(row) <= FINITE else np.where(np.isfinite(values), values, 0.0)
+    return values if span.finite(row) else np.where(np.isfinite(values), values, 0.0)

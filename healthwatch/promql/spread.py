@@ -11,37 +11,34 @@ from collections.abc import Callable
 
 import numpy as np
 
+from healthwatch.promql.limits import Limits, below, below_or_at
 from healthwatch.promql.moving import Counts, Span, chunks, count_in, count_out, counts_for
 from healthwatch.promql.training import MAD_SCALE, RELATIVE_FLOOR
 from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats, Mask
 
-_OUTER, _INNER = 0.27, 0.43
+_OUTER, _INNER = 0.27, 0.44
 """Where A and B are taken. Further apart they exclude more series, further from the middle they hold longer."""
 
 
 class Spread:
     """The screen of `robust_zscore`: the centre is at most the median, the divisor at most that of the score."""
 
-    eager = True
     tolerant = False
 
     def __init__(self) -> None:
-        self.centre: Floats = np.empty(0)
-        self.passed: Mask | None = None
-        self._divisor: Floats = np.empty(0)
+        self._limits = Limits()
         self._bounds: Floats = np.empty((4, 0))  # A, B, C, D
         self._counts: Counts = np.zeros((3, 0), np.uint8)  # outside A and D, below B, above C
 
-    def divisor(self, span: Span) -> Floats:  # noqa: ARG002 - other screens need the span
-        return self._divisor
+    def limit(self, bound: float) -> Floats:
+        return self._limits.of(bound)
 
     def rebuild(self, span: Span) -> None:
         size = len(span.part.columns)
-        self.centre, self._divisor, self.passed = np.empty(size), np.empty(size), None
         self._bounds, self._counts = np.empty((4, size)), counts_for(span, 3)
-        for which in chunks(span):
-            self.fit(span, which)
+        self._limits.take(np.empty(size), np.empty(size))
+        self._fit(span, np.arange(size))
 
     def move(self, span: Span, leaving: range, entering: range) -> None:
         for row in leaving:
@@ -53,7 +50,13 @@ class Spread:
         passed = outside < span.count - most
         passed |= below > most
         passed |= above > most
-        self.passed = passed
+        which = passed.nonzero()[0]
+        if len(which):
+            self._fit(span, which)
+
+    def improve(self, span: Span, which: Indices) -> bool:
+        self._fit(span, which)
+        return True
 
     def _count(self, values: Floats, change: Callable[[Counts, Mask], None]) -> None:
         first, second, third, fourth = self._bounds
@@ -64,19 +67,21 @@ class Spread:
         change(below, values < second)
         change(above, values > third)
 
-    def fit(self, span: Span, which: Indices) -> None:
-        ordered = np.sort(span.columns(which), axis=1)
-        last = span.count - 1
+    def _fit(self, span: Span, which: Indices) -> None:
+        for some in chunks(span, which):
+            self._measure(some, span.ordered(some))
+
+    def _measure(self, which: Indices, ordered: Floats) -> None:
+        """Take the bounds of some series from their windows, a series a row."""
+        count = ordered.shape[1]
+        last = count - 1
         outer, inner = int(_OUTER * last), int(_INNER * last)
         first, second, third, fourth = (ordered[:, at] for at in (outer, inner, last - inner, last - outer))
+        outside = below_or_at(ordered, outer) + count - below(ordered, last - outer)
         self._bounds[:, which] = first, second, third, fourth
-        beyond = (ordered <= first[:, None]) | (ordered >= fourth[:, None])
-        self._counts[0, which] = beyond.sum(axis=1)
-        self._counts[1, which] = (ordered < second[:, None]).sum(axis=1)
-        self._counts[2, which] = (ordered > third[:, None]).sum(axis=1)
-        self.centre[which] = second
+        self._counts[0, which] = outside
+        self._counts[1, which] = below(ordered, inner)
+        self._counts[2, which] = count - below_or_at(ordered, last - inner)
         apart = MAD_SCALE * np.minimum(second - first, fourth - third)
-        apart[self._counts[0, which] < span.count - last // 2] = 0.0  # a short window, where they are too few
-        self._divisor[which] = np.maximum(apart, RELATIVE_FLOOR * second)
-        if self.passed is not None:
-            self.passed[which] = False
+        apart[outside < count - last // 2] = 0.0  # a short window, where they are too few
+        self._limits.renew(which, second, np.maximum(apart, RELATIVE_FLOOR * second))

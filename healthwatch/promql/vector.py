@@ -133,6 +133,14 @@ def nothing(size: int) -> Mask:
     return _constant(size, False)
 
 
+@lru_cache(maxsize=256)
+def zeros(size: int) -> Floats:
+    """Read-only: the values of a vector of which nothing is kept."""
+    found = np.zeros(size)
+    found.setflags(write=False)
+    return found
+
+
 def _constant(size: int, value: bool) -> Mask:
     mask = np.full(size, value)
     mask.setflags(write=False)

@@ -94,9 +94,9 @@ class Ring:
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def columns(self, start: int, end: int, columns: Columns) -> Floats:
-        """The values of some columns in rows [start, end), one column of the ring a row of the result."""
-        slots = np.arange(start, end) % len(self._data)
-        return np.asarray(self._data[slots, columns[:, None]])
+        """A copy of some columns of rows [start, end); row by row, as they stand in memory."""
+        taken = [block.take(columns, axis=1) for block in self.blocks(start, end)]
+        return taken[0] if len(taken) == 1 else np.concatenate(taken)
 
     def state(self, row: int) -> int:
         found = self._states[row - self._base]

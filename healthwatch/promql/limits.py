@@ -1,0 +1,67 @@
+"""What a screen says of every series: up to which value of now no breach is possible."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from healthwatch.promql.vector import Indices
+from healthwatch.stream.ring import Floats
+
+
+class Limits:
+    """`centre + bound * divisor` of every series, by bound; -inf where the divisor is not positive.
+
+    Both are bounds from below. What changed is put in again, not computed for all.
+    """
+
+    def __init__(self) -> None:
+        self.centre: Floats | None = None
+        self.divisor: Floats = np.empty(0)
+        self._held: dict[float, Floats] = {}
+
+    def of(self, bound: float) -> Floats:
+        found = self._held.get(bound)
+        if found is None:
+            found = self._held[bound] = _limit(self.centre, self.divisor, bound)
+        return found
+
+    def take(self, centre: Floats | None, divisor: Floats) -> None:
+        """New bounds of all series."""
+        self.centre, self.divisor = centre, divisor
+        self._held.clear()
+
+    def renew(self, which: Indices, centre: Floats | None, divisor: Floats) -> None:
+        """New bounds of some series."""
+        self.divisor[which] = divisor
+        if self.centre is not None:
+            self.centre[which] = centre
+        for bound, held in self._held.items():
+            held[which] = _limit(centre, divisor, bound)
+
+
+def _limit(centre: Floats | None, divisor: Floats, bound: float) -> Floats:
+    limit = divisor * bound
+    if centre is not None:
+        limit += centre
+    limit[~((divisor > 0) & (limit > -math.inf))] = -math.inf
+    return limit
+
+
+def below(ordered: Floats, place: int) -> Indices:
+    """How many values of each ascending row are less than the one at `place`."""
+    counts = np.full(len(ordered), place)
+    if place:
+        tied = (ordered[:, place - 1] == ordered[:, place]).nonzero()[0]
+        counts[tied] = (ordered[tied] < ordered[tied, place, None]).sum(axis=1)
+    return counts
+
+
+def below_or_at(ordered: Floats, place: int) -> Indices:
+    """How many values of each ascending row are not greater than the one at `place`."""
+    counts = np.full(len(ordered), place + 1)
+    if place + 1 < ordered.shape[1]:
+        tied = (ordered[:, place + 1] == ordered[:, place]).nonzero()[0]
+        counts[tied] = (ordered[tied] <= ordered[tied, place, None]).sum(axis=1)
+    return counts
