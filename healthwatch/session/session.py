@@ -255,7 +255,9 @@ class Session:
         frame.add(self._table.register("attempt_step", [{}]), self._attempt_step)
         if self._attempt_step == 1:
             frame.add(self._table.register(RUN_FAILED, [{}]), 0)  # whatever ended the attempt before
-        frame.close(micro_steps or None)
+        with self.guard("micro_steps"):
+            frame.close(micro_steps or None)
+        frame.close()  # a monitor has seen more of them than the loop has told
         return frame
 
     def _failure(self) -> Frame:

@@ -100,17 +100,6 @@ def test_a_loop_says_its_scale_itself(scale):
     assert "loss_scale" not in watched.step(None, grads)  # it is said at each step
 
 
-def test_norms_reduced_over_ranks_are_those_of_the_update(monkeypatch):
-    monkeypatch.setenv("RANK_SIZE", "2")
-    net, inputs = WithLoss(), batch()
-    grads = ms.value_and_grad(net, None, net.trainable_params())(*inputs)[1]
-    watched = Watched(net, nn.SGD(net.trainable_params(), 0.1))
-    watched.integration.micro_step(None, grads, accumulated=grads)
-    found = watched.step(None, tuple(grad * 3 for grad in grads))
-    np.testing.assert_allclose(found["device_norm"], norms(grads), rtol=1e-5)
-    np.testing.assert_allclose(found["device_norm_global"], 3 * norms(grads), rtol=1e-5)
-
-
 def test_a_step_in_a_graph_is_told_once_with_what_is_missing(caplog):
     net = WithLoss()
     optimizer = nn.SGD(net.trainable_params(), 0.1)
@@ -193,3 +182,71 @@ def test_an_error_that_ends_model_train_is_seen(tmp_path):
     with Run.open(tmp_path / "output") as run:
         assert [(each.rule, each.now.step, each.reason) for each in run.transitions()] == [("RunFailed", 4, "fired")]
         assert run.attempts()[-1].reason == "OSError"
+
+
+class Ended(ms.train.Callback):
+    """Another callback, behind ours: what it sees of the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def on_train_step_end(self, run_context):
+        self.seen.append(f"step {run_context.original_args().cur_step_num}")
+
+    def on_train_end(self, run_context):
+        self.seen.append("train end")
+
+
+def test_an_update_before_the_micro_batch_is_handed_in_and_steps_that_are_left_out(tmp_path):
+    """The update's own reading of the model is that micro-batch's, not one more."""
+    import healthwatch
+
+    config = tmp_path / "train.yaml"
+    config.write_text(yaml.safe_dump({"healthwatch": {"output": str(tmp_path / "output"), "budget": "100%"}}))
+    net = WithLoss()
+    optimizer = nn.SGD(net.trainable_params(), 0.01)
+    forward_backward = ms.value_and_grad(net, None, net.trainable_params())
+    expected = {}
+    with healthwatch.load(config).attach(net, optimizer) as hw:
+        for step in range(1, 9):
+            loss, grads = forward_backward(*batch())
+            optimizer(grads)
+            if step not in (4, 5):
+                expected[step] = norms(grads)
+                hw.micro_step(loss, grads)
+                hw.step(loss, step=step)
+        assert hw.guard.failures == {}
+    with Run.open(tmp_path / "output") as run:
+        frames = list(run.frames())
+    assert [frame.step for frame in frames] == list(expected)
+    assert {frame.micro_steps for frame in frames} == {1}
+    for frame in frames:
+        for metric in ("micro_norm", "device_norm"):
+            (column,) = [each for each in frame.columns if each.series.metric == metric]
+            np.testing.assert_allclose(column.values, expected[frame.step], rtol=1e-5)
+
+
+def test_stop_ends_model_train_behind_the_step_as_the_model_ends_itself(tmp_path, caplog):
+    from healthwatch.integrations.mindspore.callback import HealthWatch
+
+    ours = {
+        "output": str(tmp_path / "output"),
+        "rules": ["builtin:loss"],
+        "escalation": {"critical": [{"stop": True}]},
+    }
+    config = tmp_path / "train.yaml"
+    config.write_text(yaml.safe_dump({"healthwatch": ours}))
+    rows = [tuple(each.asnumpy() for each in batch()) for _ in range(8)]
+    rows[2] = rows[2][0] * np.nan, rows[2][1]
+    data = ms.dataset.GeneratorDataset(rows, ["inputs", "targets"], shuffle=False)
+    net = nn.Dense(4, 1)
+    ended = Ended()
+    model = ms.train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.01))
+    with caplog.at_level(logging.WARNING, "healthwatch"):
+        model.train(2, data, callbacks=[HealthWatch(config), ended])
+    assert ended.seen == ["step 1", "step 2", "step 3", "train end"]
+    assert any("healthwatch stopped the training: LossNonFinite" in each.getMessage() for each in caplog.records)
+    with Run.open(tmp_path / "output") as run:
+        assert run.steps == (1, 3)
+        assert run.attempts()[-1].reason == "stopped"

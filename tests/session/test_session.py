@@ -223,6 +223,28 @@ def test_the_integration_is_bound_fed_and_let_go(write_config, tmp_path):
     assert samples(frames[0])[("weight", None)] == [2.0]
 
 
+def test_a_monitor_that_has_seen_more_micro_steps_than_the_loop_has_told_costs_no_step(open_session, tmp_path):
+    class Twice:
+        def register(self, table):
+            self.series = table.register("weight", [{}])
+
+        def flush(self, frame):
+            for micro_step in (0, 1):
+                frame.add(self.series, [2.0], micro_step)
+
+    with open_session() as hw:
+        twice = Twice()
+        twice.register(hw._table)
+        hw._monitors = [twice]
+        for _ in range(3):
+            hw.micro_step(1.0)
+            hw.step(1.0)
+        assert hw.guard.failures == {"micro_steps": 3}
+    frames, _ = read(tmp_path / "output")
+    assert [(frame.step, frame.micro_steps) for frame in frames] == [(1, 2), (2, 2), (3, 2)]
+    assert samples(frames[0])["weight", 1] == [2.0]
+
+
 def test_closing_ends_everything(open_session, tmp_path):
     hw = open_session()
     hw.step(1.0)

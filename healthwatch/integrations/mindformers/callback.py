@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from healthwatch import yamlfile
 from healthwatch.integrations.mindformers.integration import Ending, MindFormers
 from healthwatch.integrations.mindformers.scalars import tracker
 from healthwatch.integrations.mindspore.optimizer import learning_rate
+from healthwatch.integrations.mindspore.stopping import ending_by
 from healthwatch.integrations.mindspore.taps import find_logits
 from healthwatch.session import Guard, Session, load
 
@@ -65,7 +67,8 @@ class HealthWatch(TrainerCallback):  # type: ignore[misc]
             return
         with session.guard("mindformers"):
             integration.ending = _ending(state, tracker(), kwargs)
-        session.step(kwargs.get("loss"), step=int(state.global_step))
+        with ending_by(session, partial(_end_behind, state)):
+            session.step(kwargs.get("loss"), step=int(state.global_step))
 
     def on_train_end(self, args: Any, state: Any, **kwargs: Any) -> None:  # noqa: ARG002 - the trainer's signature
         if self.session is not None:
@@ -83,6 +86,11 @@ class HealthWatch(TrainerCallback):  # type: ignore[misc]
         if session is None or session.config.disabled:
             return False
         return any(LOGITS in rule.expression.text for rule in session.rules)
+
+
+def _end_behind(state: Any) -> None:
+    """The trainer's loop runs while its step is below this number: it saves its checkpoint and ends."""
+    state.max_steps = int(state.global_step)
 
 
 def _share_handlers() -> list[logging.Handler]:

@@ -15,6 +15,7 @@ from healthwatch.integrations.mindformers.scalars import Scalars
 from healthwatch.integrations.mindspore.integration import Guard
 from healthwatch.integrations.mindspore.optimizer import parameter_names
 from healthwatch.integrations.mindspore.profiler import MindSporeProfiler
+from healthwatch.integrations.mindspore.ranks import rank
 from healthwatch.integrations.mindspore.reading import Reader, Reading, reader
 from healthwatch.integrations.mindspore.taps import Tap, names
 from healthwatch.monitors.layout import Stack
@@ -86,9 +87,7 @@ class MindFormers:
     @property
     def rank(self) -> int | None:
         """Of this process in its job; None where communication is not initialised."""
-        from mindspore import communication
-
-        return int(communication.get_rank()) if communication.GlobalComm.INITED else None
+        return rank()
 
     def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]:
         """`model` is the trainer's list of models; everything that can be measured is found here, and hooked."""

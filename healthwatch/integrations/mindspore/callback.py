@@ -9,6 +9,7 @@ from typing import Any
 from mindspore.train import Callback
 
 import healthwatch
+from healthwatch.integrations.mindspore.stopping import ending_by
 from healthwatch.session import Session
 
 
@@ -32,7 +33,8 @@ class HealthWatch(Callback):  # type: ignore[misc]
 
     def on_train_step_end(self, run_context: Any) -> None:
         params = run_context.original_args()
-        self.session.step(_loss(params.net_outputs), step=int(params.cur_step_num))
+        with ending_by(self.session, run_context.request_stop):
+            self.session.step(_loss(params.net_outputs), step=int(params.cur_step_num))
 
     def __exit__(self, *raised: Any) -> None:
         """MindSpore leaves a callback so where an exception ends the training, without `on_train_end`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from healthwatch.integrations.mindspore.maxima import Maxima, Taken
 from healthwatch.integrations.mindspore.optimizer import learning_rate, loss_scale, on_gradients, parameter_names
 from healthwatch.integrations.mindspore.profiler import MindSporeProfiler
+from healthwatch.integrations.mindspore.ranks import rank, ranks
 from healthwatch.integrations.mindspore.reading import HostReader, Reader, Reading, host_array, norm, reader
 from healthwatch.integrations.mindspore.taps import Routers, find_logits, find_routers, names
 from healthwatch.monitors.max_logits import MaxLogits
@@ -68,9 +68,7 @@ class MindSpore:
     @property
     def rank(self) -> int | None:
         """Of this process in its job; None where communication is not initialised."""
-        from mindspore import communication
-
-        return int(communication.get_rank()) if communication.GlobalComm.INITED else None
+        return rank()
 
     def attach(self, model: Any, optimizer: Any | None, config: Config, table: SeriesTable) -> Sequence[Monitor]:
         """Find the counters and logits of the model, hook the optimizer, and register every series known by now."""
@@ -80,7 +78,6 @@ class MindSpore:
         logits = find_logits(model)
         self.logit_names = names(logits)
         self._maxima = Maxima(logits, self._reader, self.pace, self._guard)
-        self._ranks = int(os.environ.get("RANK_SIZE", "1"))
         self._known_scale = loss_scale(model, optimizer)
         self._train_state = TrainState(parameter_names(model, optimizer))
         monitors: list[Monitor] = [self._train_state]
@@ -113,7 +110,8 @@ class MindSpore:
         `device_norm` are then left out. Raises ValueError for another number of gradients than of parameters; what
         else was given has been taken by then.
         """
-        batch = self._take()
+        batch = self._micro_batches[0] if self._update_alone else self._take()
+        self._update_alone = False
         batch.loss = self._loss(loss)
         if grads is not None:
             batch.squares = self._squares(grads)
@@ -154,6 +152,7 @@ class MindSpore:
 
     def _begin_step(self) -> None:
         self._micro_batches: list[_MicroBatch] = []
+        self._update_alone = False  # the only micro-batch is the optimizer's: the loop may yet call it its own
         self._handed: Reading | None = None
         self._rate: Reading | None = None
         self._own_sum = None
@@ -179,8 +178,11 @@ class MindSpore:
 
     def _guarded_optimizer_step(self, grads: Sequence[Any]) -> None:
         with self._guard("mindspore optimizer hook"):
+            if self._update_alone:  # nobody closed the step of the last update
+                self._micro_batches = []
             if not self._micro_batches:
                 self._take()
+                self._update_alone = True
             self._rate = self._read_rate()
             if not self._loop_hands_gradient:
                 self._handed = self._squares(grads)
@@ -256,7 +258,7 @@ class MindSpore:
             lr=_scalar(rate),
             step_time=took,
             loss_scale=_scalar(scale),
-            reduced=update if self._ranks > 1 else None,
+            reduced=update if ranks() > 1 else None,
         )
         self._train_state.step(end)
 
