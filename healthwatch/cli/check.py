@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -15,9 +15,10 @@ from healthwatch.cli import resolved
 from healthwatch.config import Config
 from healthwatch.diagnostics import Diagnostic, Span, in_order, render_json, render_text
 from healthwatch.rulefile import Rule
-from healthwatch.rulefile.load import BUILTIN, files_of
+from healthwatch.rulefile.load import BUILTIN, declared_metric, files_of
 from healthwatch.ruletest.coverage import untested
 from healthwatch.ruletest.read import read as read_test
+from healthwatch.stream.catalogue import Metric
 
 CLEAN, FINDINGS, COULD_NOT_RUN = 0, 1, 2
 
@@ -33,6 +34,7 @@ class Report:
     diagnostics: tuple[Diagnostic, ...]
     rules: tuple[Rule, ...] = ()
     configs: tuple[tuple[Config, tuple[Rule, ...]], ...] = ()
+    metrics: Mapping[str, Metric] = field(default_factory=dict)  # those that rule files declare
 
     @property
     def in_force(self) -> str:
@@ -102,7 +104,12 @@ def check(sources: Sequence[str], *, strict: bool = False) -> Report:
         found += untested({(rule.span.file, rule.name): rule for rule in rules}.values())
     unreadable = tuple(file for file in files if _absent(file))
     configs = tuple((each.config, each.rules.rules) for each in checked if each.config is not None)
-    return Report(tuple(files), unreadable, tuple(in_order(found)), loaded.rules, configs)
+    declared = {
+        name: declared_metric(name, each)
+        for one in (loaded, *(each.rules for each in checked))
+        for name, each in one.metrics.items()
+    }
+    return Report(tuple(files), unreadable, tuple(in_order(found)), loaded.rules, configs, declared)
 
 
 def _files(sources: Sequence[str]) -> Iterator[str]:

@@ -52,16 +52,18 @@ class Known:
     """Everything that has a name, and the errors that hide rules."""
 
     rules: Mapping[str, Rule]
+    metrics: Mapping[str, Metric]
     problems: tuple[Diagnostic, ...] = ()
 
     @classmethod
     def of(cls, sources: Iterable[str]) -> Known:
         report = check([*sources] or [f"{BUILTIN}{pack}" for pack in resources.packs()])
         rules = (*report.rules, *(rule for _, loaded in report.configs for rule in loaded))
-        return cls({rule.name: rule for rule in rules}, tuple(errors(report.diagnostics)))
+        metrics = {**catalogue(), **report.metrics}
+        return cls({rule.name: rule for rule in rules}, metrics, tuple(errors(report.diagnostics)))
 
     def names(self) -> list[str]:
-        return [*LISTS, *self.rules, *registry().conditions, *catalogue(), *FUNCTIONS, *codes()]
+        return [*LISTS, *self.rules, *registry().conditions, *self.metrics, *FUNCTIONS, *codes()]
 
 
 def explanations(name: str, known: Known) -> Iterable[str]:
@@ -74,8 +76,8 @@ def explanations(name: str, known: Known) -> Iterable[str]:
         yield brief(conditions[name], conditions)
     if name in known.rules:
         yield _rule(known.rules[name])
-    if name in catalogue():
-        yield _metric(catalogue()[name])
+    if name in known.metrics:
+        yield _metric(known.metrics[name])
     if name in FUNCTIONS:
         yield f"{name}: a function of PromQL\n\n  {FUNCTIONS[name].text}"
     if name.upper() in codes():
@@ -130,7 +132,7 @@ def _listed(rows: Mapping[str, str]) -> str:
 
 _LISTS: Mapping[str, Callable[[Known], str]] = {
     "conditions": lambda _: _listed({name: each.summary for name, each in registry().conditions.items()}),
-    "metrics": lambda _: _listed({name: each.help for name, each in catalogue().items()}),
+    "metrics": lambda known: _listed({name: each.help for name, each in known.metrics.items()}),
     "rules": lambda known: _listed(
         {name: str(rule.annotations.get("summary", rule.expression.text)) for name, rule in known.rules.items()}
     ),

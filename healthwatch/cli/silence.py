@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,8 +14,14 @@ import click
 from healthwatch.alerting.message import time_text
 from healthwatch.alerting.silence import Matcher, Silence, parse_matcher
 from healthwatch.diagnostics import Diagnostic, Invalid, suggest
+from healthwatch.promql.regex import compile_regex
+from healthwatch.recording import Run
+from healthwatch.replay import load_replay
 from healthwatch.session import control
+from healthwatch.session.failing import RULE
 from healthwatch.stream.ticks import parse_duration
+
+OF_EVERY_ALERT = ("alertname", "rank", "run", "severity")
 
 
 def _output(run: Path) -> Path:
@@ -58,6 +65,29 @@ def add(run: Path, matchers: tuple[str, ...], duration: str | None, until_step: 
     )
     control.write(_output(run), silence)
     click.echo(silence.id)
+    for remark in _remarks(_output(run), silence.matchers):
+        click.echo(remark, err=True)
+
+
+def _remarks(output: Path, matchers: Sequence[Matcher]) -> Iterator[str]:
+    """Names that nothing recorded so far has: a slip would silence nothing, or everything else."""
+    if not any(output.glob("rank_*.sqlite")):
+        return
+    try:
+        rules = [rule for version in load_replay(output).versions for rule in version.rules]
+    except Invalid:
+        return
+    names = {RULE, *(rule.name for rule in rules)}
+    with Run.open(output) as recorded:
+        labels = {*OF_EVERY_ALERT, *recorded.label_names(), *(label for rule in rules for label in rule.labels)}
+    for matcher in matchers:
+        if matcher.name not in labels:
+            yield f'nothing in this run has the label "{matcher.name}"; {suggest(matcher.name, labels, "labels")}'
+        elif matcher.name == "alertname" and "~" in matcher.operator:
+            if not any(compile_regex(matcher.value).fullmatch(name) for name in names):
+                yield f"no rule of this run fits {matcher}; {suggest(matcher.value, names, 'rules')}"
+        elif matcher.name == "alertname" and matcher.value not in names:
+            yield f'no rule of this run is called "{matcher.value}"; {suggest(matcher.value, names, "rules")}'
 
 
 def _matcher(text: str) -> Matcher:

@@ -115,6 +115,11 @@ class Run:
             id_: table.register(metric, [dict(labels) for labels in json.loads(text)]) for id_, metric, text in rows
         }
 
+    def label_names(self) -> set[str]:
+        """Of every series that was recorded."""
+        rows = self._connection.execute("SELECT labels FROM series")
+        return {name for (text,) in rows for labels in json.loads(text) for name, _ in labels}
+
     @property
     def steps(self) -> tuple[int, int] | None:
         """The first and the last step with a frame."""

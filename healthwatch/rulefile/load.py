@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -53,7 +54,7 @@ def load_rules(sources: Sequence[str | Path], overrides: Overrides | None = None
         for document in documents
         for name, metric in _declared(document).items()
     }
-    known = {**catalogue(), **{name: _metric(name, each) for name, each in declared.items()}}
+    known = {**catalogue(), **{name: declared_metric(name, each) for name, each in declared.items()}}
     unlabelled = {name for name, each in declared.items() if "labels" not in each}
     described = {name: metric for name, metric in known.items() if name not in unlabelled}
     rules = [rule for draft in drafts if (rule := _finish(draft, known, described, facts)) is not None]
@@ -98,12 +99,14 @@ def _finish(draft: Draft, known: Mapping[str, Metric], described: Mapping[str, M
 
 def _drafts(document: Document, overrides: Overrides, diagnostics: list[Diagnostic]) -> list[Draft]:
     """The rules of a file, without the keys that the schema refuses: each is checked as far as it goes."""
-    diagnostics += document.diagnostics
+    rules = _rules(document.data)
+    names = {path: str(rule["alert"]) for path, _, rule in rules}
+    diagnostics += (_in_rule(problem, names) for problem in document.problems)
     if document.data is None:
         diagnostics += [] if document.problems else [_nothing(document)]
         return []
     broken = [problem for problem in findings(document, "rules", REFUSED) if not _inside_when(problem)]
-    diagnostics += (problem.diagnostic for problem in broken)
+    diagnostics += (_in_rule(problem, names) for problem in broken)
     if not isinstance(document.data, dict) or not isinstance(document.data.get("groups"), list):
         return []
     diagnostics += crosscheck.groups(document)
@@ -118,8 +121,15 @@ def _drafts(document: Document, overrides: Overrides, diagnostics: list[Diagnost
             overrides.get(rule["alert"], {}),
             sound=not any(each[: len(path)] == path for each in refused),
         )
-        for path, group, rule in _rules(document.data["groups"])
+        for path, group, rule in rules
     ]
+
+
+def _in_rule(problem: Problem, names: Mapping[KeyPath, str]) -> Diagnostic:
+    """With the rule that it stands in, named as in every other problem of a rule."""
+    name = names.get(problem.path[:_RULE_DEPTH])
+    found = problem.diagnostic
+    return found if name is None or found.label else replace(found, label=f'rule "{name}"')
 
 
 def _inside_when(problem: Problem) -> bool:
@@ -133,11 +143,12 @@ def _sound(mapping: Mapping[str, Any], path: KeyPath, refused: Set[KeyPath]) -> 
     return {key: value for key, value in mapping.items() if key not in wrong}
 
 
-def _rules(groups: Sequence[Any]) -> list[tuple[KeyPath, Mapping[str, Any], Mapping[str, Any]]]:
+def _rules(data: Any) -> list[tuple[KeyPath, Mapping[str, Any], Mapping[str, Any]]]:
     """Every rule that has a name, with its path and its group."""
+    groups = data.get("groups") if isinstance(data, dict) else None
     return [
         (("groups", g, "rules", r), group, rule)
-        for g, group in enumerate(groups)
+        for g, group in enumerate(groups if isinstance(groups, list) else ())
         if isinstance(group, dict) and isinstance(group.get("rules"), list)
         for r, rule in enumerate(group["rules"])
         if isinstance(rule, dict) and isinstance(rule.get("alert"), str)
@@ -149,7 +160,7 @@ def _declared(document: Document) -> Mapping[str, Any]:
     return metrics if isinstance(metrics, dict) else {}
 
 
-def _metric(name: str, declared: Mapping[str, Any]) -> Metric:
+def declared_metric(name: str, declared: Mapping[str, Any]) -> Metric:
     """A metric as a file declares it; what is left out, or wrong and told, is as usual."""
     labels = declared.get("labels", [])
     return Metric(
@@ -173,9 +184,4 @@ def _nothing(document: Document) -> Diagnostic:
 def _shipped_names() -> frozenset[str]:
     """The alerts of all packs: a rule may name one that is not loaded."""
     documents = (yamlfile.load(resources.path(f"rules/{pack}.yaml"), pack) for pack in resources.packs())
-    return frozenset(
-        rule["alert"]
-        for document in documents
-        if isinstance(document.data, dict)
-        for _, _, rule in _rules(document.data.get("groups", []))
-    )
+    return frozenset(rule["alert"] for document in documents for _, _, rule in _rules(document.data))

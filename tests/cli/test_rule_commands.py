@@ -109,6 +109,16 @@ class TestExplain:
         )
         assert "  params: most = 7\n" in run("explain", "High", "-r", str(folder / "train.yaml")).output
 
+    def test_a_metric_that_a_file_declares(self, folder):
+        declared = "metrics:\n  queue_depth: {unit: batches, labels: [queue], help: Batches that wait.}\n"
+        (folder / "rules.yaml").write_text(declared + RULES, encoding="utf-8")
+        said = run("explain", "queue_depth", "-r", str(folder / "rules.yaml"))
+        assert said.output.startswith("queue_depth: a metric (gauge, step, in batches)\n\n  Batches that wait.\n")
+        assert "labels: queue;" in said.output
+        assert "queue_depth " in run("explain", "metrics", "-r", str(folder / "rules.yaml")).output
+        assert run("explain", "queue_depht", "-r", str(folder / "rules.yaml")).output.endswith('"queue_depth"?\n')
+        assert run("explain", "queue_depth").exit_code == 2
+
     def test_a_rule_with_an_error_is_not_simply_unknown(self, folder):
         (folder / "rules.yaml").write_text(RULES.replace("above", "abov"), encoding="utf-8")
         said = run("explain", "High", "-r", str(folder / "rules.yaml"))

@@ -275,3 +275,10 @@ def test_sources(tmp_path: Path) -> None:
 
 def test_the_rule_stands_behind_the_carets(load: Load) -> None:
     assert {each.label for each in load(rule(expr="lss > 5m")).diagnostics} == {'rule "A"'}
+
+
+@pytest.mark.parametrize("line", ["fro: 3", "for: true", "warmup: -1", "limit: 010", "for_records: [3]"])
+def test_whatever_is_wrong_in_a_rule_names_it(load: Load, line: str) -> None:
+    """What the schema and YAML itself refuse as well: in a file of 40 rules the line alone is a search."""
+    (found,) = load(rule(line, name="Spike")).diagnostics
+    assert found.label == 'rule "Spike"'
