@@ -10,7 +10,7 @@ from healthwatch.alerting.book import Book
 from healthwatch.alerting.clock import Clock
 from healthwatch.alerting.escalation import Mode, Policy, Standing, escalate, moved
 from healthwatch.alerting.escalation import rewind as rewind_standing
-from healthwatch.alerting.model import Incident, Intent, Now, Transition
+from healthwatch.alerting.model import Incident, Intent, Now, Transition, Transitions
 from healthwatch.alerting.policy import SILENT
 from healthwatch.alerting.watch import Problem, Watch, watches
 from healthwatch.promql import Program
@@ -23,10 +23,15 @@ class Outcome:
     """What one step led to: incidents are open or have just ended, problems are rules that could not be evaluated."""
 
     now: Now
-    transitions: tuple[Transition, ...] = ()
+    changes: tuple[Transitions, ...] = ()
     incidents: tuple[Incident, ...] = ()
     intents: tuple[Intent, ...] = ()
     problems: tuple[Problem, ...] = ()
+
+    @property
+    def transitions(self) -> tuple[Transition, ...]:
+        """Every alert that has changed its phase, one by one."""
+        return tuple(transition for found in self.changes for transition in found)
 
 
 class Engine:
@@ -86,7 +91,9 @@ class Engine:
             return None
         return self._outcome(changed, now, problems)
 
-    def _outcome(self, changed: Sequence[tuple[Watch, list[Transition]]], now: Now, problems: list[Problem]) -> Outcome:
+    def _outcome(
+        self, changed: Sequence[tuple[Watch, list[Transitions]]], now: Now, problems: list[Problem]
+    ) -> Outcome:
         """What follows from alerts that have moved: incidents, and the intents of everything that is open."""
         settled = self.book.settle([(watch.subject, transitions) for watch, transitions in changed], now)
         seen = {incident.id for incident in settled}
@@ -95,7 +102,7 @@ class Engine:
         intents, self.standing = escalate(incidents, self.standing, self.policy, now)
         return Outcome(
             now,
-            tuple(transition for _, transitions in changed for transition in transitions),
+            tuple(found for _, transitions in changed for found in transitions),
             tuple(incidents),
             tuple(self._with_details(intent, problems) for intent in intents),
             tuple(problems),
@@ -135,7 +142,7 @@ class Engine:
         flat = tuple(each for found in transitions for each in found)
         return Outcome(now, flat, tuple(ended), tuple(self._with_details(intent, []) for intent in intents))
 
-    def rewind(self, step: int) -> tuple[Transition, ...]:
+    def rewind(self, step: int) -> tuple[Transitions, ...]:
         """The run goes back: `step` is the first one to come again (R12)."""
         to = self.clock.back(step)
         self.history.rewind(tick_of(step - 1))

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from healthwatch.alerting import incident as incidents
-from healthwatch.alerting.ledger import Ledger
-from healthwatch.alerting.model import Incident, Now, Transition
+from healthwatch.alerting.ledger import Ledger, Rows
+from healthwatch.alerting.memo import Memo
+from healthwatch.alerting.model import Incident, Now, Transitions
 
 
 @dataclass(slots=True)
@@ -16,6 +17,8 @@ class Page:
 
     ledger: Ledger = field(default_factory=Ledger)
     incident: Incident | None = None
+    free: Memo[Rows] = field(default_factory=Memo)  # alerts that fire and are not inhibited
+    silenced: Memo[bool] = field(default_factory=Memo)  # whether all that fire are
 
 
 class Book:
@@ -26,14 +29,17 @@ class Book:
         self._attempt, self._turn = 0, 1
 
     def page(self, rule: str) -> Page:
-        return self.pages.setdefault(rule, Page())
+        page = self.pages.get(rule)
+        if page is None:
+            page = self.pages[rule] = Page()
+        return page
 
-    def rewind(self, to: Now) -> list[Transition]:
+    def rewind(self, to: Now) -> list[Transitions]:
         """Go back to step `to.step`: what began later is forgotten, what fires goes on firing."""
         self._turn += 1
-        return [transition for rule, page in self.pages.items() for transition in page.ledger.rewind(rule, to)]
+        return [found for rule, page in self.pages.items() for found in page.ledger.rewind(rule, to)]
 
-    def settle(self, changed: Iterable[tuple[incidents.Subject, list[Transition]]], now: Now) -> list[Incident]:
+    def settle(self, changed: Iterable[tuple[incidents.Subject, list[Transitions]]], now: Now) -> list[Incident]:
         """Open, grow and close the rules' incidents after a step; returns those that are open or have just ended."""
         if now.attempt != self._attempt:  # a new attempt may begin by going back: that is its first turn
             self._attempt, self._turn = now.attempt, 1

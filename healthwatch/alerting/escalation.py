@@ -61,6 +61,8 @@ def escalate(
     told, and a repeat in steps once. At the `end` of the run what waits is told, and nothing is repeated.
     """
     intents: list[Intent] = []
+    if not incidents and not standing.told and not standing.climbed:
+        return intents, standing
     climbed = dict(standing.climbed)
     for incident in incidents:
         if not incident.shadow and mode == "step":

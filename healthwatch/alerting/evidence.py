@@ -98,7 +98,7 @@ class Evidence:
             if column is None:
                 continue
             ring = history.ring(metric)
-            values = ring.columns(ring.first, ring.end, np.array([column]))[0]
+            values = ring.columns(ring.first, ring.end, np.array([column]))[:, 0]
             present = is_sample(values)
             yield np.array(ring.ticks(ring.first, ring.end), np.int64)[present], values[present]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from healthwatch.alerting.causal import first_of
 from healthwatch.alerting.ledger import Ledger, Rows
-from healthwatch.alerting.model import Ending, Incident, Now, Sample, Transition
+from healthwatch.alerting.model import Ending, Incident, Now, Sample, Transitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Subject:
 
 
 def update(
-    incident: Incident | None, subject: Subject, transitions: Sequence[Transition], ledger: Ledger, now: Now, turn: int
+    incident: Incident | None, subject: Subject, transitions: Sequence[Transitions], ledger: Ledger, now: Now, turn: int
 ) -> Incident | None:
     """The rule's incident after a step: None where there is none, ended where the last alert has ended.
 
@@ -37,7 +37,7 @@ def update(
         return _open(subject, ledger, firing, now, turn) if len(firing) else None
     if not len(firing):
         return replace(incident, ended=now, ending=_ending(transitions))
-    fired = sum(transition.reason == "fired" for transition in transitions)
+    fired = sum(len(found) for found in transitions if found.reason == "fired")
     return replace(
         incident,
         firing=worst_alerts(ledger, firing, subject),
@@ -73,8 +73,8 @@ def _name(rule: str, now: Now, turn: int) -> str:
     return f"{rule}@{now.step}{which}" + (f".{turn}" if turn > 1 else "")
 
 
-def _ending(transitions: Sequence[Transition]) -> Ending:
-    ends = {transition.reason for transition in transitions}
+def _ending(transitions: Sequence[Transitions]) -> Ending:
+    ends = {found.reason for found in transitions}
     return "resolved" if "resolved" in ends else "expired"
 
 

@@ -6,12 +6,9 @@ inactive -> pending -> firing -> inactive, as in Prometheus, with a third verdic
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
-from healthwatch.alerting.model import Alert, Now, Observation, Phase, Verdict
+from healthwatch.alerting.model import Alert, Change, Now, Observation, Phase, Verdict
 from healthwatch.stream.ticks import Duration
-
-Change: TypeAlias = Literal["breach", "fired", "clear", "resolved", "expired", "rewound"]
 
 INACTIVE = Alert()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, TypeAlias
@@ -25,6 +25,8 @@ class Phase(Enum):
     PENDING = "pending"
     FIRING = "firing"
 
+
+Change: TypeAlias = Literal["breach", "fired", "clear", "resolved", "expired", "rewound"]
 
 Ending: TypeAlias = Literal["resolved", "expired"]
 
@@ -78,10 +80,34 @@ class Transition:
     labels: LabelSet
     before: Phase
     after: Phase
-    reason: Literal["breach", "fired", "clear", "resolved", "expired", "rewound"]
+    reason: Change
     now: Now
     micro_step: int | None
     value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transitions:
+    """Alerts of one rule that change their phase alike at one moment; there is at least one.
+
+    A step may bring 10,000 of them. Iterating gives each as a `Transition`.
+    """
+
+    rule: str
+    before: Phase
+    after: Phase
+    reason: Change
+    now: Now
+    labels: Sequence[LabelSet]  # one an alert, as the two below
+    micro_steps: Sequence[int | None]
+    values: Sequence[float]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __iter__(self) -> Iterator[Transition]:
+        for labels, micro_step, value in zip(self.labels, self.micro_steps, self.values, strict=True):
+            yield Transition(self.rule, labels, self.before, self.after, self.reason, self.now, micro_step, value)
 
 
 @dataclass(frozen=True, slots=True)

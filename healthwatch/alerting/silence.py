@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 from healthwatch.alerting.book import Book
-from healthwatch.alerting.model import Incident, LabelSet, Now
-from healthwatch.promql.regex import compile_regex
+from healthwatch.alerting.ledger import Ledger
+from healthwatch.alerting.model import Incident, Now
+from healthwatch.promql.regex import compile_regex, full_match
 
 Operator: TypeAlias = Literal["=", "!=", "=~", "!~"]
 
@@ -27,14 +28,23 @@ class Matcher:
     value: str
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        found = labels.get(self.name, "")
-        same = self._regex.fullmatch(found) is not None if "~" in self.operator else found == self.value
-        return same != self.operator.startswith("!")
+        return self.accepts(labels.get(self.name, ""))
+
+    def accepts(self, found: str) -> bool:
+        """Whether the label may have this value; a regular expression looks at each value once."""
+        known = self._answers.get(found)
+        if known is None:
+            same = self._fits(found)
+            known = self._answers[found] = same != self.operator.startswith("!")
+        return known
 
     @cached_property
-    def _regex(self) -> re.Pattern[str]:
-        pattern: re.Pattern[str] = compile_regex(self.value)
-        return pattern
+    def _answers(self) -> dict[str, bool]:
+        return {}
+
+    @cached_property
+    def _fits(self) -> Callable[[str], bool]:
+        return full_match(self.value) if "~" in self.operator else self.value.__eq__
 
     def __str__(self) -> str:
         return f"{self.name}{self.operator}{self.value}"
@@ -93,24 +103,25 @@ def mark(
     if not incident.active:
         return incident
     shared = {**labels, "alertname": incident.rule, "severity": incident.severity}
-    applying = [each for each in silences if each.in_force(now)]
-    held = bool(applying) and _all_silenced(applying, shared, book, incident.rule)
+    applying = tuple(each for each in silences if each.in_force(now))
+    page = book.page(incident.rule)
+    firing = page.ledger.firing()
+    held = bool(applying) and page.silenced.of(
+        (firing,), (applying, shared), lambda: _all_silenced(applying, shared, page.ledger)
+    )
     return incident if held == incident.silenced else replace(incident, silenced=held)
 
 
-def _all_silenced(silences: Sequence[Silence], shared: Mapping[str, str], book: Book, rule: str) -> bool:
-    ledger = book.page(rule).ledger
-    firing: list[LabelSet] = [ledger.labels[row] for row in ledger.firing()]
-    for silence in silences:
-        own = [each for each in silence.matchers if each.name not in shared]
-        if not all(each.matches(shared) for each in silence.matchers if each.name in shared):
-            continue
-        firing = [labels for labels in firing if not _fits(own, labels)] if own else []
-        if not firing:
-            return True
-    return False
-
-
-def _fits(matchers: Sequence[Matcher], labels: LabelSet) -> bool:
-    named = dict(labels)
-    return all(matcher.matches(named) for matcher in matchers)
+def _all_silenced(silences: Sequence[Silence], shared: Mapping[str, str], ledger: Ledger) -> bool:
+    """Asks no further once an alert is found that none of them covers."""
+    remaining = [  # of each silence that fits what all alerts share: the matchers on what they do not
+        [each for each in silence.matchers if each.name not in shared]
+        for silence in silences
+        if all(each.matches(shared) for each in silence.matchers if each.name in shared)
+    ]
+    if not all(remaining):
+        return True
+    return bool(remaining) and all(
+        any(all(matcher.matches(named) for matcher in own) for own in remaining)
+        for named in (dict(ledger.labels[row]) for row in ledger.firing().tolist())
+    )

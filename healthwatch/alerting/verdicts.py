@@ -36,6 +36,14 @@ class Seen:
             found[kept] = vector.values[positions[kept]]
         return found
 
+    def micro_steps(self, positions: NDArray[np.intp]) -> NDArray[np.int32]:
+        """The micro-step (from 1) of the first tick that breached, for positions that breach; -1 at a step's end."""
+        found = np.full(len(positions), -1, np.int32)
+        for tick, vector in reversed(self.ticks):
+            micro_step = self.micro_step(tick)
+            found[vector.kept[positions]] = -1 if micro_step is None else micro_step
+        return found
+
     def observation(self, position: int) -> Observation:
         for tick, vector in self.ticks:
             if vector.kept[position]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from statistics import median
 from typing import Literal
 
@@ -17,9 +17,9 @@ from healthwatch.alerting.incident import Subject, worst_first
 from healthwatch.alerting.inhibit import belong
 from healthwatch.alerting.ledger import Ledger
 from healthwatch.alerting.lifecycle import Timing
-from healthwatch.alerting.model import Incident, LabelSet, Now, Sample, Transition
+from healthwatch.alerting.model import Incident, LabelSet, Now, Sample, Transitions
 from healthwatch.alerting.verdicts import Seen, fold
-from healthwatch.promql import Program, Query, Vector, ast
+from healthwatch.promql import Derived, Program, Query, Vector, ast
 from healthwatch.rulefile import Rule
 from healthwatch.stream import Frame, tick_of
 
@@ -49,6 +49,7 @@ class Watch:
     metrics: frozenset[str] | None  # None: a selector without a metric name
     evidence: Evidence
     rows: deque[int] = field(default_factory=lambda: deque(maxlen=9))
+    _places_until: Derived[dict[LabelSet, list[int]]] = field(default_factory=lambda: Derived(_by_nameless))
     silent: bool = True
     first_step: int | None = None
 
@@ -72,7 +73,7 @@ class Watch:
 
     def advance(
         self, frame: Frame, book: Book, now: Now, attempt_step: int, problems: list[Problem]
-    ) -> list[Transition]:
+    ) -> list[Transitions]:
         """Evaluate the rule at every tick of the frame at which it is due, and move its alerts by one step."""
         if now.step <= self.rule.warmup or attempt_step <= self.rule.settle:
             return []
@@ -83,9 +84,11 @@ class Watch:
         except Exception as error:
             problems.append(Problem(self.rule.name, "failed", f"{type(error).__name__}: {error}"))
             seen = fold((), ledger.result, _no_micro_step)
+        if seen is None:
+            return []
         return ledger.advance(self.rule.name, seen, now, self._patience() if len(ledger) else self.timing)
 
-    def tick(self, book: Book, now: Now, problems: list[Problem]) -> list[Transition]:
+    def tick(self, book: Book, now: Now, problems: list[Problem]) -> list[Transitions]:
         """Evaluate a rule on the wall clock between two steps, and move its alerts."""
         if now.step <= self.rule.warmup:
             return []
@@ -97,13 +100,16 @@ class Watch:
             return []
         return ledger.advance(self.rule.name, seen, now, self.timing)
 
-    def _observe(self, frame: Frame, ledger: Ledger) -> Seen:
+    def _observe(self, frame: Frame, ledger: Ledger) -> Seen | None:
+        """None where nothing breaches and no alert lives: as nearly always."""
         due = self.query.due(frame)
         ticks = [(tick, self.query.evaluate(tick)) for tick in due]
         if due:
             self.rows.append(frame.step)
         if self.silent:
             self.silent = not any(vector.known.any() for _, vector in ticks)
+        if not len(ledger) and not any(vector.kept.any() for _, vector in ticks):
+            return None
         seen = fold(ticks, ledger.result, self._micro_steps(frame))
         return seen if self.until is None or not len(ledger) else self._hold(seen, self.until, frame, ledger)
 
@@ -121,11 +127,17 @@ class Watch:
 
     def _hold(self, seen: Seen, until: Query, frame: Frame, ledger: Ledger) -> Seen:
         """Let the rule's `until` speak for firing alerts that have become clear (R15)."""
+        clear = ledger.firing_at(seen.labels, seen.known & ~seen.breach)
+        if not clear:
+            return seen
         vector = until.evaluate(tick_of(frame.step))
-        holding = {_nameless(vector.labels[position]) for position in np.flatnonzero(vector.kept)}
-        places = {labels: place for place, labels in enumerate(seen.labels)}
-        firing = [ledger.labels[row] for row in ledger.firing()]
-        kept_up = [places[labels] for labels in firing if labels in places and holding & {_nameless(labels), ()}]
+        places = self._places_until(vector.labels)
+
+        def breaching(labels: LabelSet) -> bool:
+            return any(vector.kept[place] for place in places.get(labels, ()))
+
+        everyone = breaching(())
+        kept_up = [place for place in clear if everyone or breaching(_nameless(seen.labels[place]))]
         return replace(seen, kept_up=tuple(kept_up))
 
     def _note_silence(self, now: Now, problems: list[Problem]) -> None:
@@ -136,9 +148,10 @@ class Watch:
 
     def _patience(self) -> Timing:
         """No alert expires before three usual distances between the rule's rows (R6)."""
-        steps = list(self.rows)
-        distances = [later - earlier for earlier, later in pairwise(steps)]
-        usual = int(3 * median(distances)) if distances else 0
+        rows = self.rows
+        if not rows or 3 * (rows[-1] - rows[0]) <= self.timing.no_data_after:
+            return self.timing
+        usual = int(3 * median(later - earlier for earlier, later in pairwise(rows)))
         return replace(self.timing, no_data_after=max(self.timing.no_data_after, usual))
 
     def take_over(self, other: Watch | None) -> None:
@@ -156,13 +169,23 @@ class Watch:
             return ()
         vector = self.detail.evaluate(tick_of(now.step))
         alerts = [sample.labels for sample in incident.firing]
-        found = [sample for sample in kept(vector) if belong(sample.labels, alerts)]
-        return worst_first(found, self.subject)[:MOST_DETAILS]
+        samples = (Sample(vector.labels[place], float(vector.values[place])) for place in self._worst_places(vector))
+        found = islice((sample for sample in samples if belong(sample.labels, alerts)), MOST_DETAILS)
+        return worst_first(list(found), self.subject)
+
+    def _worst_places(self, vector: Vector) -> list[int]:
+        """Where the samples of Prometheus' result stand, worst first; NaN is worse than any number."""
+        places = vector.kept.nonzero()[0]
+        values = vector.values[places] if self.subject.worst == "highest" else -vector.values[places]
+        order: list[int] = places[np.argsort(-np.where(np.isnan(values), np.inf, values), kind="stable")].tolist()
+        return order
 
 
-def kept(vector: Vector) -> list[Sample]:
-    """The samples that are in Prometheus' result."""
-    return [Sample(vector.labels[position], float(vector.values[position])) for position in np.flatnonzero(vector.kept)]
+def _by_nameless(labels: Sequence[LabelSet]) -> dict[LabelSet, list[int]]:
+    places: dict[LabelSet, list[int]] = {}
+    for place, each in enumerate(labels):
+        places.setdefault(_nameless(each), []).append(place)
+    return places
 
 
 def worst(tree: ast.Expr) -> Literal["highest", "lowest"]:

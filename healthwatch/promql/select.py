@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from healthwatch.promql import ast
-from healthwatch.promql.regex import compile_regex
+from healthwatch.promql.regex import full_match
 from healthwatch.promql.vector import FINITE, NO_NAN, Labels, Vector, everything, get, with_name
 from healthwatch.promql.window import Window
 from healthwatch.stream import ABSENT, History, ring
@@ -28,11 +28,10 @@ def test_of(matcher: ast.Matcher) -> Test:
         case "!=":
             return lambda value: value != matcher.value
         case "=~":
-            pattern = compile_regex(matcher.value)
-            return lambda value: pattern.fullmatch(value) is not None
+            return full_match(matcher.value)
         case "!~":
-            pattern = compile_regex(matcher.value)
-            return lambda value: pattern.fullmatch(value) is None
+            matches = full_match(matcher.value)
+            return lambda value: not matches(value)
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from healthwatch.alerting.model import (
     Phase,
     Sample,
     Trace,
-    Transition,
+    Transitions,
     Untold,
 )
 
@@ -47,7 +47,7 @@ def _plain(value: object) -> Any:
 
 def labels_text(labels: Sequence[LabelSet]) -> str:
     """The label sets of a series, as `dump` writes them but without looking at each of 20,000 pairs in Python."""
-    return json.dumps(labels, ensure_ascii=False, separators=(",", ":"))
+    return _compact(labels).decode()
 
 
 def number_text(value: float) -> str:
@@ -61,25 +61,28 @@ def labels_of(pairs: Sequence[Sequence[str]]) -> LabelSet:
     return tuple((name, value) for name, value in pairs)
 
 
-def transition_row(found: Transition) -> tuple[Any, ...]:
+def change_row(found: Transitions) -> tuple[Any, ...]:
     now = found.now
+    values = [value if math.isfinite(value) else number_text(value) for value in found.values]
+    alerts = list(zip(found.labels, found.micro_steps, values, strict=True))
     return (
-        *(now.attempt, now.step, now.time, now.clock, found.rule, _compact(found.labels).decode()),
-        *(found.before.value, found.after.value, found.reason, found.micro_step, number_text(found.value)),
+        *(now.attempt, now.step, now.time, now.clock, found.rule),
+        *(found.before.value, found.after.value, found.reason, _compact(alerts).decode()),
     )
 
 
-def transition_of(row: tuple[Any, ...]) -> Transition:
-    attempt, step, time, clock, rule, labels, before, after, reason, micro_step, value = row
-    return Transition(
+def change_of(row: tuple[Any, ...]) -> Transitions:
+    attempt, step, time, clock, rule, before, after, reason, text = row
+    alerts = json.loads(text)
+    return Transitions(
         rule=rule,
-        labels=labels_of(json.loads(labels)),
         before=Phase(before),
         after=Phase(after),
         reason=reason,
         now=Now(step, time, attempt, clock),
-        micro_step=micro_step,
-        value=float(value),
+        labels=[labels_of(labels) for labels, _, _ in alerts],
+        micro_steps=[micro_step for _, micro_step, _ in alerts],
+        values=[float(value) for _, _, value in alerts],
     )
 
 

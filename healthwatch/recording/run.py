@@ -16,7 +16,7 @@ import numpy as np
 
 from healthwatch.alerting.model import Incident, Notice, Transition, Untold
 from healthwatch.recording import schema
-from healthwatch.recording.codec import incident_of, notice_of, transition_of, untold_of
+from healthwatch.recording.codec import change_of, incident_of, notice_of, untold_of
 from healthwatch.recording.delivered import Delivered
 from healthwatch.recording.file import open_for_reading, refuse
 from healthwatch.stream import Frame, Series, SeriesTable
@@ -148,10 +148,9 @@ class Run:
 
     def transitions(self) -> list[Transition]:
         rows = self._connection.execute(
-            "SELECT attempt, step, time, clock, rule, labels, before, after, reason, micro_step, value"
-            " FROM transitions ORDER BY id"
+            "SELECT attempt, step, time, clock, rule, before, after, reason, alerts FROM changes ORDER BY id"
         )
-        return [transition_of(row) for row in rows]
+        return [transition for row in rows for transition in change_of(row)]
 
     def incidents(self) -> list[Incident]:
         """As they stood last, in the order in which they opened."""

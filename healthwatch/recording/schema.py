@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FORMAT = 1
+FORMAT = 2
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (
@@ -58,20 +58,23 @@ CREATE TABLE IF NOT EXISTS reloads (
   meta TEXT NOT NULL                  -- JSON: as of an attempt
 );
 
-CREATE TABLE IF NOT EXISTS transitions (
+CREATE TABLE IF NOT EXISTS changes (
   id INTEGER PRIMARY KEY,
   attempt INTEGER NOT NULL,
   step INTEGER NOT NULL,
   time REAL NOT NULL,
   clock REAL NOT NULL,                -- seconds of the run's own time
   rule TEXT NOT NULL,
-  labels TEXT NOT NULL,
   before TEXT NOT NULL,
   after TEXT NOT NULL,
   reason TEXT NOT NULL,
-  micro_step INTEGER,                 -- from 1, as people see it
-  value TEXT NOT NULL                 -- as text: SQLite has no NaN
+  alerts TEXT NOT NULL                -- JSON: [labels, micro-step from 1 or null, value] of each alert
 );
+
+CREATE VIEW IF NOT EXISTS transitions AS
+SELECT c.id * 1000000 + a.key AS id, attempt, step, time, clock, rule, json_extract(a.value, '$[0]') AS labels,
+  before, after, reason, json_extract(a.value, '$[1]') AS micro_step, json_extract(a.value, '$[2]') AS value
+FROM changes c, json_each(c.alerts) a;
 
 CREATE TABLE IF NOT EXISTS incidents (
   id TEXT PRIMARY KEY,
@@ -116,9 +119,9 @@ ADD_FRAME = "INSERT INTO frames (id, attempt, step, time, micro_steps) VALUES (?
 ADD_SAMPLES = "INSERT INTO samples (frame, tick, micro_step, series, dtype, data) VALUES (?, ?, ?, ?, ?, ?)"
 ADD_CLOCK_EVENT = "INSERT INTO clock_events (attempt, step, since, time) VALUES (?, ?, ?, ?)"
 ADD_RELOAD = "INSERT INTO reloads (attempt, step, time, meta) VALUES (?, ?, ?, ?)"
-ADD_TRANSITION = (
-    "INSERT INTO transitions (attempt, step, time, clock, rule, labels, before, after, reason, micro_step, value)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ADD_CHANGE = (
+    "INSERT INTO changes (attempt, step, time, clock, rule, before, after, reason, alerts)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 PUT_INCIDENT = (
     "INSERT OR REPLACE INTO incidents (id, rule, severity, opened, ended, incident) VALUES (?, ?, ?, ?, ?, ?)"

@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 
 from healthwatch.alerting.escalation import Standing, Told
-from healthwatch.alerting.ledger import ROW, Ledger
+from healthwatch.alerting.ledger import Ledger
 from healthwatch.alerting.model import Incident, LabelSet, Now
+from healthwatch.alerting.rows import WIDTH
 from healthwatch.promql import ast
 from healthwatch.stream import TICKS_PER_STEP, Frame, tick_of
 from healthwatch.stream.ticks import Duration
@@ -63,7 +64,7 @@ class Snapshots:
     """
 
     def __init__(self) -> None:
-        self._labels: dict[str, tuple[object, bytes, bytes]] = {}  # by rule: label sets, which of them live, encoded
+        self._labels: dict[str, tuple[object, bytes]] = {}  # by rule: label sets, encoded
         self._rows: dict[
             str, tuple[bytes, int, bytes, int]
         ] = {}  # by rule: encoded, when, of which labels, how many fire
@@ -80,11 +81,10 @@ class Snapshots:
         return rows
 
     def _labels_of(self, rule: str, ledger: Ledger) -> bytes:
-        labels, live, encoded = self._labels.get(rule, (None, b"", b""))
-        now = ledger.living().tobytes()
-        if labels is not ledger.labels or live != now:
-            encoded = _encode(ledger.live()[0])
-            self._labels[rule] = ledger.labels, now, encoded
+        labels, encoded = self._labels.get(rule, (None, b""))
+        if labels is not ledger.labels:
+            encoded = _encode(ledger.labels)
+            self._labels[rule] = ledger.labels, encoded
         return encoded
 
     def _rows_of(self, rule: str, ledger: Ledger, labels: bytes, step: int) -> bytes:
@@ -151,7 +151,7 @@ def revive(engine: Engine, rows: Mapping[str, bytes]) -> None:
             watch.silent, watch.first_step = known[name].silent, known[name].first_step
         if f"alerts:{name}" in rows:
             labels = msgspec.msgpack.decode(rows[f"labels:{name}"], type=list[LabelSet])
-            engine.book.page(name).ledger.revive(labels, np.frombuffer(rows[f"alerts:{name}"], ROW))
+            engine.book.page(name).ledger.revive(labels, np.frombuffer(rows[f"alerts:{name}"]).reshape(-1, WIDTH))
     rules = {watch.rule.name for watch in engine.watches}
     for name, incident in incidents.items():
         if incident.rule in rules:

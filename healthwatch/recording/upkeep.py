@@ -17,7 +17,7 @@ AIM = 0.9  # thinned down to this share of the limit
 
 COUNT = "UPDATE meta SET value = CAST(value AS INTEGER) + ? WHERE key = 'thinned'"
 CANDIDATES = (
-    "SELECT id FROM frames WHERE id > ? AND id <= ? AND step NOT IN (SELECT step FROM transitions) ORDER BY id LIMIT ?"
+    "SELECT id FROM frames WHERE id > ? AND id <= ? AND step NOT IN (SELECT step FROM changes) ORDER BY id LIMIT ?"
 )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from healthwatch.alerting.model import Acceptance, Incident, Notice, Untold
 from healthwatch.diagnostics import Invalid
 from healthwatch.recording import schema
-from healthwatch.recording.codec import dump, incident_row, labels_text, notice_row, transition_row, untold_of
+from healthwatch.recording.codec import change_row, dump, incident_row, labels_text, notice_row, untold_of
 from healthwatch.recording.delivered import Delivered
 from healthwatch.recording.file import be_brief, be_patient, cannot_record, open_for_writing, refuse
 from healthwatch.recording.lock import Lock
@@ -146,7 +146,7 @@ class Recording:
         if since is not None:
             now = outcome.now
             batch.add(schema.ADD_CLOCK_EVENT, [(now.attempt, now.step, since, now.time)])
-        batch.add(schema.ADD_TRANSITION, [transition_row(found) for found in outcome.transitions])
+        batch.add(schema.ADD_CHANGE, [change_row(found) for found in outcome.changes])
         batch.add(schema.PUT_INCIDENT, [incident_row(found) for found in outcome.incidents if self._changed(found)])
         batch.add(schema.PUT_CAPTURE, [_capture_row(note, outcome.now.step) for note in captures])
         self._add_notices(batch, notices)

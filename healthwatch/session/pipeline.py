@@ -12,7 +12,7 @@ from healthwatch.actions.action import Performer, Site, find
 from healthwatch.actions.notify import Delivery
 from healthwatch.actions.profile import Captures
 from healthwatch.alerting.escalation import Mode
-from healthwatch.alerting.model import Intent, Notice, Now, Transition
+from healthwatch.alerting.model import Intent, Notice, Now, Transitions
 from healthwatch.alerting.policy import policy_of
 from healthwatch.config import Config
 from healthwatch.engine import Engine, Outcome
@@ -182,7 +182,7 @@ class Pipeline:
             rewound = self._rewind(frame)
             self.last_step = frame.step
             outcome = self.engine.step(frame)
-            outcome = replace(outcome, transitions=(*rewound, *outcome.transitions))
+            outcome = replace(outcome, changes=(*rewound, *outcome.changes))
         self._tell_problems(outcome)
         return outcome
 
@@ -191,7 +191,7 @@ class Pipeline:
             level = logging.ERROR if problem.kind == "failed" else logging.WARNING
             self.guard.tell(f"{problem.rule}: {problem.kind}", f"rule {problem.rule}: {problem.message}", level)
 
-    def _rewind(self, frame: Frame) -> tuple[Transition, ...]:
+    def _rewind(self, frame: Frame) -> tuple[Transitions, ...]:
         if frame.step > self.last_step:
             return ()
         rewound = self.engine.rewind(frame.step)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -52,9 +54,16 @@ def observed(ticks, number):
     return Observation(Verdict.CLEAR if known else Verdict.NO_DATA)
 
 
-@settings(max_examples=300)
+@pytest.mark.parametrize("many", [0, WIDTH // 2, 100])
+@settings(max_examples=200)
 @given(st.lists(step, max_size=25), timings, st.integers(0, 25), st.booleans())
-def test_the_ledger_agrees_with_advance(steps, timing, back_at, stable):
+def test_the_ledger_agrees_with_advance(many, steps, timing, back_at, stable):
+    """Whether its alerts go one by one, as columns, or now the one and now the other."""
+    with patch("healthwatch.alerting.ledger._MANY", many):
+        agrees_with_advance(steps, timing, back_at, stable)
+
+
+def agrees_with_advance(steps, timing, back_at, stable):
     ledger, alerts = Ledger(), [INACTIVE] * WIDTH
     stable_labels = LABELS
     for number, (states, shuffled, width) in enumerate(steps, start=1):
@@ -63,17 +72,31 @@ def test_the_ledger_agrees_with_advance(steps, timing, back_at, stable):
         labels = stable_labels if stable else tuple(LABELS[each] for each in order)
         ticks = [(tick, vector(row, order, labels, 100.0 * number + 10 * tick)) for tick, row in enumerate(states, 1)]
         expected = []
+        tellings = {}
         for each in range(WIDTH):
-            alerts[each], change = advance(alerts[each], observed(ticks, each), now, timing)
+            before = alerts[each]
+            alerts[each], change = advance(before, observed(ticks, each), now, timing)
             if change:
                 expected.append((LABELS[each], change))
-        found = ledger.advance("R", fold(ticks, ledger.result, lambda tick: tick), now, timing)
+                told = before if alerts[each] is INACTIVE else alerts[each]
+                tellings[each] = (told.micro_step, told.value)
+        found = flat(ledger.advance("R", fold(ticks, ledger.result, lambda tick: tick), now, timing))
         assert sorted((transition.labels, transition.reason) for transition in found) == sorted(expected)
+        told = {transition.labels: (transition.micro_step, transition.value) for transition in found}
+        for each, change in expected:
+            assert told[each] == pytest.approx(tellings[LABELS.index(each)], nan_ok=True), change
         if number == back_at:
             to = Now(max(1, number - 2), now.time, 1, now.clock)
-            alerts = [rewind(alert, to)[0] for alert in alerts]
-            ledger.rewind("R", to)
+            turned = [rewind(alert, to) for alert in alerts]
+            alerts = [alert for alert, _ in turned]
+            gone = flat(ledger.rewind("R", to))
+            expected = [(LABELS[each], change) for each, (_, change) in enumerate(turned) if change]
+            assert sorted((transition.labels, transition.reason) for transition in gone) == sorted(expected)
         check(ledger, alerts)
+
+
+def flat(found):
+    return [transition for alike in found for transition in alike]
 
 
 def check(ledger, alerts):
@@ -92,21 +115,36 @@ def test_what_until_keeps_up_neither_resolves_nor_expires_and_keeps_its_value():
         now = Now(number, float(number))
         state = vector(["b" if number == 1 else "c"] * WIDTH, range(WIDTH), LABELS, 0.0)
         seen = fold([(1, state)], ledger.result, lambda tick: None)
-        found = ledger.advance("R", replace(seen, kept_up=(2,)), now, timing)
+        found = flat(ledger.advance("R", replace(seen, kept_up=(2,)), now, timing))
         if number == 2:
             assert [(transition.labels, transition.reason) for transition in found] == [
                 (LABELS[each], "resolved") for each in (0, 1, 3)
             ]
-    assert list(ledger.firing()) == [2]
+    assert [ledger.labels[row] for row in ledger.firing()] == [LABELS[2]]
     assert ledger.values(ledger.firing()) == [2.0]
 
 
-@pytest.mark.parametrize("count", [5000])
-def test_many_alerts_that_go_on_are_held_without_one_call_of_advance(count, monkeypatch):
-    labels = tuple((("param", str(number)),) for number in range(count))
-    state = Vector(labels, np.arange(count, dtype=float), np.ones(count, bool), np.ones(count, bool))
-    ledger = Ledger()
-    assert len(ledger.advance("R", fold([(1, state)], (), lambda tick: None), Now(1, 1.0), Timing())) == count
-    monkeypatch.setattr("healthwatch.alerting.ledger.advance", None)
-    assert ledger.advance("R", fold([(1, state)], (), lambda tick: None), Now(2, 2.0), Timing()) == []
-    assert len(ledger) == count
+def python_calls(function):
+    """How many functions of Python one call takes."""
+    calls = []
+    sys.setprofile(lambda frame, event, argument: calls.append(event) if event == "call" else None)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return len(calls)
+
+
+def test_many_alerts_take_as_many_calls_as_a_few():
+    """Whether they go on, begin, fire or end."""
+    counts = {}
+    for count in (20, 5000):
+        labels = tuple((("param", str(number)),) for number in range(count))
+        ledger, timing, counts[count] = Ledger(), Timing(Duration(steps=2), keep_firing_for=Duration(steps=1)), []
+        for number, breaches in enumerate((True, True, True, True, False, False, False), start=1):
+            kept = np.full(count, breaches)
+            state = Vector(labels, np.arange(count, dtype=float), kept, np.ones(count, bool))
+            seen = fold([(1, state)], (), lambda tick: None)
+            counts[count].append(python_calls(lambda: ledger.advance("R", seen, Now(number, 1.0), timing)))  # noqa: B023
+        assert len(ledger) == 0
+    assert counts[20] == counts[5000]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from healthwatch.alerting.book import Book
-from healthwatch.alerting.ledger import ROW
-from healthwatch.alerting.model import Incident, Now, Sample
+from healthwatch.alerting.model import Alert, Incident, Now, Phase, Sample
+from healthwatch.alerting.rows import row_of
 from healthwatch.alerting.silence import Silence, mark, parse_matcher
 
 NOW = Now(100, 1000.0)
@@ -40,9 +40,8 @@ def test_no_matchers(text):
 
 def book(*labels):
     made = Book()
-    rows = np.zeros(len(labels), ROW)
-    rows["phase"] = 2
-    made.page("Spike").ledger.revive(labels, rows)
+    fires = Alert(Phase.FIRING, NOW, breaches=1, fired=NOW, last_verdict=NOW, value=9.0)
+    made.page("Spike").ledger.revive(labels, np.array([row_of(fires) for _ in labels]))
     return made
 
 

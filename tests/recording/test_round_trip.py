@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+import sqlite3
 import tempfile
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +15,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from healthwatch.alerting.model import Incident, Notice, Now, Phase, Sample, Transition
+from healthwatch.alerting.model import Incident, Notice, Now, Phase, Sample, Transition, Transitions
 from healthwatch.engine import Outcome
 from healthwatch.recording import Recording, Run
 from healthwatch.stream import Frame, SeriesTable
@@ -76,31 +80,42 @@ def _facts(column):
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_what_was_said_comes_back(data):
-    transitions = data.draw(
-        st.lists(
-            st.builds(
-                Transition,
-                *(names, label_sets, st.sampled_from(Phase), st.sampled_from(Phase)),
-                *(st.sampled_from(["breach", "fired", "clear", "resolved", "expired", "rewound"]), nows),
-                *(st.none() | st.integers(1, 64), floats),
-            ),
-            max_size=5,
-        )
-    )
+    changes = data.draw(st.lists(_changes(), max_size=5))
     incidents = data.draw(st.lists(_incidents(), max_size=3, unique_by=lambda one: one.id))
     notices = data.draw(st.lists(_notices(), max_size=3, unique_by=lambda one: one.id))
     with tempfile.TemporaryDirectory() as folder:
         recording = Recording.create(Path(folder) / "rank_0.sqlite", {})
         frame = Frame(1, 1, 5.0)
         frame.close()
-        outcome = Outcome(Now(1, 5.0), tuple(transitions), tuple(incidents))
+        outcome = Outcome(Now(1, 5.0), tuple(changes), tuple(incidents))
         recording.commit(frame, outcome, notices=notices)
         recording.close()
         with Run.open(folder) as run:
             # repr, because NaN is not equal to itself
-            assert list(map(repr, run.transitions())) == list(map(repr, transitions))
+            assert list(map(repr, run.transitions())) == list(map(repr, outcome.transitions))
+            assert len(outcome.transitions) == sum(map(len, changes))
+            assert list(_rows(run.path)) == list(map(repr, outcome.transitions)), "the same for whoever asks in SQL"
             assert sorted(map(repr, run.incidents())) == sorted(map(repr, incidents))
             assert [repr(row.notice) for row in run.outbox()] == list(map(repr, notices))
+
+
+@st.composite
+def _changes(draw: st.DrawFn) -> Transitions:
+    alerts = draw(st.lists(st.tuples(label_sets, st.none() | st.integers(1, 64), floats), min_size=1, max_size=5))
+    reason = draw(st.sampled_from(["breach", "fired", "clear", "resolved", "expired", "rewound"]))
+    phases = draw(st.sampled_from(Phase)), draw(st.sampled_from(Phase))
+    return Transitions(draw(names), *phases, reason, draw(nows), *map(list, zip(*alerts, strict=True)))
+
+
+def _rows(path: Path) -> Iterator[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        for attempt, step, time, clock, rule, labels, before, after, reason, micro_step, value in connection.execute(
+            "SELECT attempt, step, time, clock, rule, labels, before, after, reason, micro_step, value"
+            " FROM transitions ORDER BY id"
+        ):
+            named = tuple((name, text) for name, text in json.loads(labels))
+            now = Now(step, time, attempt, clock)
+            yield repr(Transition(rule, named, Phase(before), Phase(after), reason, now, micro_step, float(value)))
 
 
 @st.composite

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from healthwatch.alerting.model import Now, Phase, Transition
+from healthwatch.alerting.model import Now, Phase, Transitions
 from healthwatch.engine import Outcome
 from healthwatch.recording import Recording, Run, upkeep
 from healthwatch.stream import Frame, SeriesTable
@@ -26,8 +26,8 @@ def test_old_frames_are_thinned_and_transitions_never(tmp_path, monkeypatch):
         frame.add(series, np.full(1000, step, np.float32))
         frame.close()
         now = Now(step, float(step))
-        fired = [Transition("A", (), Phase.PENDING, Phase.FIRING, "fired", now, None, 1.0)] if step % 50 == 0 else []
-        recording.commit(frame, Outcome(now, tuple(fired)))
+        fired = Transitions("A", Phase.PENDING, Phase.FIRING, "fired", now, [()], [None], [1.0])
+        recording.commit(frame, Outcome(now, (fired,) if step % 50 == 0 else ()))
     end = time.monotonic() + 20
     while time.monotonic() < end:
         with sqlite3.connect(path) as file:
