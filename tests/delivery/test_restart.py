@@ -28,7 +28,7 @@ def run(config, first, last, *, end=True):
 
 
 def vanish(session):
-    session._pipeline._watchman.close()
+    session._pipeline.watchman.close()
     session._pipeline.recording._lock.release()
     session._closed = True
 
