@@ -45,6 +45,10 @@ def marked(found: Diagnostic) -> str:
     ("rule", "code", "severity", "under", "says"),
     [
         ("expr: max by (layer) (max_attention_logit) > 100 and deriv(max_attention_logit[500]) > 0", "HW024", "error", "and", 'the left one has no label "block"'),
+        ("expr: max_over_time(avg_over_time(loss[20])[10000:]) > 5", "HW040", "warning", "avg_over_time(loss[20])[10000:]", "a subquery of 10,000 points: the first step waits about 1 s"),
+        ("expr: max_over_time(avg_over_time(loss[20])[10000:15]) > 5", "HW040", "warning", "avg_over_time(loss[20])[10000:15]", "[10000:20]"),
+        ("expr: max_over_time(max_over_time(loss[50:])[30:]) > 5", "HW040", "warning", "max_over_time(loss[50:])[30:]", "such as [30:3]"),
+        ("expr: loss > 5\nuntil: min_over_time(rate(loss[5])[2000:2]) > 1", "HW040", "warning", "rate(loss[5])[2000:2]", "about 100 ms"),
         ("expr: micro_norm / grad_norm > 3", "HW024", "error", "/", "ignoring (param) group_left ()"),
         ('expr: router_topk{layer="1"} > 1 and router_topk{layer="2"} > 1', "HW024", "error", "and", '"layer" is "1" on the left and "2" on the right'),
         ("expr: loss > 3 unless micro_norm > 1", "HW024", "error", "unless", "it excludes nothing"),
@@ -110,6 +114,8 @@ def test_found(tmp_path: Path, rule: str, code: str, severity: str, under: str, 
         "expr: (overflow > bool 1) == 1",
         "when: {saturation: {metric: tokens_per_expert, over: [expert], top_k: router_topk}}",
         "when: {imbalance: {metric: tokens_per_expert, over: [expert], above: 4}}",
+        "expr: max_over_time(avg_over_time(loss[20])[500:]) > 5",
+        "expr: max_over_time(avg_over_time(loss[20])[10000:20]) > max_over_time(loss[10000])",
     ],
 )
 def test_quiet(tmp_path: Path, rule: str) -> None:

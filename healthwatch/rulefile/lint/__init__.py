@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from healthwatch.rulefile.lint import alarms, bounds, cadence, joins, manners, selectors
+from healthwatch.rulefile.lint import alarms, bounds, cadence, joins, manners, selectors, subqueries
 from healthwatch.rulefile.lint.subject import UNKNOWN, Facts, Subject
 
 CHECKS: Sequence[Callable[[Subject], None]] = (
@@ -14,6 +14,7 @@ CHECKS: Sequence[Callable[[Subject], None]] = (
     cadence.check,
     bounds.check,
     alarms.check,
+    subqueries.check,
 )
 
 __all__ = ["CHECKS", "UNKNOWN", "Facts", "Subject", "lint"]
