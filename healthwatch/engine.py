@@ -10,6 +10,7 @@ from healthwatch.alerting.book import Book
 from healthwatch.alerting.clock import Clock
 from healthwatch.alerting.escalation import Mode, Policy, Standing, escalate, moved
 from healthwatch.alerting.escalation import rewind as rewind_standing
+from healthwatch.alerting.incident import brought_up
 from healthwatch.alerting.model import Incident, Intent, Now, Transition, Transitions
 from healthwatch.alerting.policy import SILENT
 from healthwatch.alerting.watch import Problem, Watch, watches
@@ -156,10 +157,17 @@ class Engine:
         return self._silence(inhibit.mark(incident, inhibited_by, self.book, self._shadows, now), now)
 
     def _silence(self, incident: Incident, now: Now) -> Incident:
-        labels = {**self._by_rule[incident.rule].rule.labels, **self._site}
-        marked = silence.mark(incident, self._silences, labels, self.book, now)
-        self.book.keep(marked)
-        return marked
+        if self._silences or incident.silenced:
+            labels = {**self._by_rule[incident.rule].rule.labels, **self._site}
+            incident = silence.mark(incident, self._silences, labels, self.book, now)
+        self.book.keep(incident)
+        return incident
+
+    def brought_up(self, incident: Incident) -> Incident:
+        """An incident with the values of the last step; it keeps those of its last change while nobody asks."""
+        if not incident.active:
+            return incident
+        return brought_up(incident, self._by_rule[incident.rule].subject, self.book.page(incident.rule).ledger)
 
     def _with_details(self, intent: Intent, problems: list[Problem]) -> Intent:
         """The intent with the series that its message will list."""
@@ -170,6 +178,7 @@ class Engine:
         if not incident.active:
             return incident
         watch = self._by_rule[incident.rule]
+        incident = self.brought_up(incident)
         try:
             detailed = replace(incident, details=watch.details(incident, now))
             return watch.evidence.attach(detailed, self.history, now.step, watch.rule.limit)

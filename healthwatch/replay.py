@@ -87,7 +87,8 @@ class Replay:
                 recall(engine, islice(self.source.frames(), number), frame.step)
             last = frame.step
             outcome = engine.step(frame)
-            yield replace(outcome, changes=(*rewound, *outcome.changes))
+            incidents = tuple(map(engine.brought_up, outcome.incidents))
+            yield replace(outcome, changes=(*rewound, *outcome.changes), incidents=incidents)
             for time in self.clock_events.get((frame.attempt, frame.step, frame.time), ()):
                 ticked = engine.tick(time)
                 if ticked is not None:

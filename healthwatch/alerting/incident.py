@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from healthwatch.alerting.causal import first_of
 from healthwatch.alerting.ledger import Ledger, Rows
-from healthwatch.alerting.model import Ending, Incident, Now, Sample, Transitions
+from healthwatch.alerting.model import Ending, Incident, LabelSet, Now, Phase, Sample, Transitions
+
+Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +38,36 @@ def update(
     firing = ledger.firing()
     if incident is None:
         return _open(subject, ledger, firing, now, turn) if len(firing) else None
+    if not transitions:
+        return incident
     if not len(firing):
-        return replace(incident, ended=now, ending=_ending(transitions))
+        return _end(incident, subject, transitions, ledger, now)
     fired = sum(len(found) for found in transitions if found.reason == "fired")
+    return replace(brought_up(incident, subject, ledger), count=len(firing), joined=incident.joined + fired)
+
+
+def brought_up(incident: Incident, subject: Subject, ledger: Ledger) -> Incident:
+    """An open incident with the values of this step, which it does not follow while no alert begins or ends."""
+    firing = ledger.firing()
+    if not len(firing):
+        return incident
+    return replace(incident, firing=worst_alerts(ledger, firing, subject), last_verdict=ledger.last_verdict(firing))
+
+
+def _end(
+    incident: Incident, subject: Subject, transitions: Sequence[Transitions], ledger: Ledger, now: Now
+) -> Incident:
+    """Ended, with the alerts that fired up to now."""
+    ending = _ending(transitions)
+    fired = [found for found in transitions if found.before is Phase.FIRING]
+    labels = [each for found in fired for each in found.labels]
+    values = np.array([value for found in fired for value in found.values])
     return replace(
         incident,
-        firing=worst_alerts(ledger, firing, subject),
-        count=len(firing),
-        joined=incident.joined + fired,
-        last_verdict=ledger.last_verdict(firing),
+        firing=_worst_of(labels, values, subject) or incident.firing,
+        ended=now,
+        ending=ending,
+        last_verdict=now if ending == "resolved" else ledger.last_end,
     )
 
 
@@ -82,11 +106,21 @@ def worst_alerts(ledger: Ledger, firing: Rows, subject: Subject) -> tuple[Sample
     """The firing alerts with the worst values, as many as the rule lists."""
     values = ledger.values(firing)
     if len(firing) > subject.limit:
-        badness = np.where(np.isnan(values), np.inf, values if subject.worst == "highest" else -values)
-        chosen = np.argpartition(-badness, subject.limit - 1)[: subject.limit]
+        chosen = _worst_places(values, subject)
         firing, values = firing[chosen], values[chosen]
-    found = [Sample(ledger.labels[row], float(value)) for row, value in zip(firing, values, strict=True)]
-    return worst_first(found, subject)
+    return _worst_of([ledger.labels[row] for row in firing.tolist()], values, subject)
+
+
+def _worst_of(labels: Sequence[LabelSet], values: Floats, subject: Subject) -> tuple[Sample, ...]:
+    places = range(len(labels)) if len(labels) <= subject.limit else _worst_places(values, subject).tolist()
+    return worst_first([Sample(labels[place], float(values[place])) for place in places], subject)
+
+
+def _worst_places(values: Floats, subject: Subject) -> Rows:
+    """As many as a message lists, in no order."""
+    badness = np.where(np.isnan(values), np.inf, values if subject.worst == "highest" else -values)
+    chosen: Rows = np.argpartition(-badness, subject.limit - 1)[: subject.limit]
+    return chosen
 
 
 def worst_first(found: Sequence[Sample], subject: Subject) -> tuple[Sample, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,16 @@ def test_the_step_breaches_if_one_micro_step_does_and_names_the_first(engine):
     assert not first.transitions
     (incident,) = second.incidents
     assert (incident.micro_step, incident.firing[0].value) == (2, 9.0)
+
+
+def test_a_message_has_the_values_of_its_step_and_the_last_one_those_of_the_end(engine):
+    again = LadderStep("notify", "oncall", repeat=Duration(steps=3))
+    outcomes = feed(*engine(HIGH, replace(NOTIFY, ladder=lambda _: (again,))), [9, 10, 11, 12, 13, 1])
+    told = [
+        (step, intent.reason, intent.incidents[0].firing[0].value) for step, out in outcomes for intent in out.intents
+    ]
+    assert told == [(1, "opened", 9.0), (4, "repeat", 12.0), (6, "resolved", 13.0)]
+    assert outcomes[-1][1].incidents[0].last_verdict.step == 6
 
 
 def test_a_firing_series_that_vanishes_is_held_then_told_to_have_stopped(engine):
