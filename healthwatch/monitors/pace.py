@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 WIDEST = 64  # steps
+
+
+@dataclass(frozen=True, slots=True)
+class Widened:
+    """A monitor that measures at one of `interval` steps from now on, half as often as before."""
+
+    monitor: str
+    interval: int
 
 
 class Pace:
@@ -33,12 +42,15 @@ class Pace:
         finally:
             self.seconds[monitor] += time.perf_counter() - began
 
-    def widen(self) -> tuple[str, int] | None:
-        """Double the interval of the monitor that has cost most; None if all of them are as rare as they may be."""
-        left = [(self.seconds[name], name) for name, interval in self.intervals.items() if interval < WIDEST]
-        if not left or max(left)[0] == 0:
-            return None
-        dearest = max(left)[1]
-        self.intervals[dearest] *= 2
+    def widen(self, but: Collection[str] = ()) -> Widened | None:
+        """Double the interval of the monitor that has cost most, `but` some; None if all are as rare as they may be."""
+        left = [name for name, interval in self.intervals.items() if interval < WIDEST and name not in but]
+        seconds, name = max(((self.seconds[name], name) for name in left), default=(0.0, ""))
         self.seconds.clear()
-        return dearest, self.intervals[dearest]
+        if not seconds:
+            return None
+        self.intervals[name] *= 2
+        return Widened(name, self.intervals[name])
+
+    def undo(self, widened: Widened) -> None:
+        self.intervals[widened.monitor] = widened.interval // 2

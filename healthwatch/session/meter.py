@@ -5,15 +5,24 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from healthwatch.monitors.pace import Pace
+from healthwatch.monitors.pace import Pace, Widened
 
 PARTS = ("monitor", "engine", "record", "actions")
-WINDOW = 50  # steps between two looks at the budget
+WINDOW = 50  # steps between two looks at the budget, at least
+SETTLING = 10  # first steps that are no measure
+GAIN = 0.9  # of the share before: a wider interval that does not bring it below this was in vain
 
 _ACTIONS = ("profile", "log", "notify", "message", "command", "stop", "control", "reload")
 _PART_OF: Mapping[str, str] = {"engine": "engine", "recording": "record"} | dict.fromkeys(_ACTIONS, "actions")
+
+_ADVICE: Mapping[str, str] = {
+    "monitor": "what is left of monitors is needed at every step: give them a larger budget",
+    "engine": "most of it are rules: fewer of them, or fewer series, or a larger budget",
+    "record": "most of it is the recording: a faster disk, fewer series, or a larger budget",
+    "actions": "most of it are actions: fewer messages and captures, or a larger budget",
+}
 
 
 class Meter:
@@ -56,29 +65,70 @@ class Meter:
 
 
 class Budget:
-    """Lets the dearest monitor measure more rarely while the monitors take more than a share of the step time."""
+    """Lets the dearest monitor measure more rarely while healthwatch takes more than a share of the step time.
+
+    All parts count, for fewer samples spare the rules and the recording, too. Two windows in a row must be over the
+    budget before anything is done, so that a capture or a burst of messages changes nothing. A monitor whose interval
+    was widened in vain has it back, and is then left alone: intervals never go to and fro.
+    """
 
     def __init__(self, share: float) -> None:
         self.share = share
+        self._settling = SETTLING
+        self._over = 0  # windows in a row
+        self._widened: Widened | None = None  # last of all, and
+        self._before = 0.0  # the share of the step time until then
+        self._in_vain: set[str] = set()
+        self._at_its_end = False
         self._begin()
 
     def _begin(self) -> None:
-        self._steps, self._taken, self._time = 0, 0.0, 0.0
+        self._steps, self._time, self._parts = 0, 0.0, [0.0] * len(PARTS)
 
-    def account(self, monitors: float, step_time: float, pace: Pace) -> str | None:
-        """A step is over, in which the monitors took `monitors` seconds; says so where it makes one of them rarer."""
+    def account(self, taken: Sequence[float], step_time: float, pace: Pace) -> str | None:
+        """A step is over, of which healthwatch took `taken` seconds by part; returns what is to be said of it."""
         pace.next_step()
+        if self._settling:  # plans are made in the first steps
+            self._settling -= 1
+            pace.seconds.clear()
+            return None
         self._steps += 1
-        self._taken += monitors
         self._time += step_time
-        if self._steps < WINDOW:
+        self._parts = [before + now for before, now in zip(self._parts, taken, strict=True)]
+        if self._steps < max(WINDOW, 2 * max(pace.intervals.values(), default=1)):
             return None
-        share = self._taken / self._time if self._time > 0 else 0.0
+        shares = [part / self._time if self._time > 0 else 0.0 for part in self._parts]
         self._begin()
-        widened = pace.widen() if share > self.share else None
-        if widened is None:
+        return self._look(shares, pace)
+
+    def _look(self, shares: Sequence[float], pace: Pace) -> str | None:
+        total = sum(shares)
+        self._over = self._over + 1 if total > self.share else 0
+        widened, self._widened = self._widened, None
+        in_vain = ""
+        if self._over and widened is not None and total > GAIN * self._before:
+            pace.undo(widened)
+            self._in_vain.add(widened.monitor)
+            in_vain = f"measuring {widened.monitor} more rarely has spared next to nothing and is undone; "
+        if self._over < 2:
+            pace.seconds.clear()
             return None
-        name, interval = widened
-        often = "every other step" if interval == 2 else f"one of {interval} steps"
-        over = f"monitors take {share:.1%} of the step time, over the budget of {100 * self.share:.3g}%"
-        return f"{over}: {name} are measured at {often} from now on"
+        self._widened, self._before = pace.widen(self._in_vain), total
+        if self._widened is not None:
+            often = _often(self._widened.interval)
+            return f"{self._said(shares)}: {in_vain}{self._widened.monitor} are measured at {often} from now on"
+        if self._at_its_end:
+            return None
+        self._at_its_end = True
+        dearest = max(zip(shares, PARTS, strict=True))[1]
+        return f"{self._said(shares)}: {in_vain}no monitor is left to measure more rarely; {_ADVICE[dearest]}"
+
+    def _said(self, shares: Sequence[float]) -> str:
+        dearest = sorted(zip(shares, PARTS, strict=True), reverse=True)
+        parts = ", ".join(f"{part} {share:.1%}" for share, part in dearest)
+        budget = f"{100 * self.share:.3g}%"
+        return f"healthwatch takes {sum(shares):.1%} of the step time ({parts}), over the budget of {budget}"
+
+
+def _often(interval: int) -> str:
+    return "every other step" if interval == 2 else f"one of {interval} steps"

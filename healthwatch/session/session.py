@@ -272,9 +272,9 @@ class Session:
         taken = self.guard.meter.take()
         frame.add(self._table.register("healthwatch_seconds", PART_LABELS), taken)
         if self._integration is not None:
-            widened = self._budget.account(taken[PARTS.index("monitor")], step_time, self._integration.pace)
-            if widened is not None:
-                self.guard.say(widened, logging.WARNING)
+            remark = self._budget.account(taken, step_time, self._integration.pace)
+            if remark is not None:
+                self.guard.say(remark, logging.WARNING)
 
     def _print(self, frame: Frame) -> None:
         """The lines of the monitors that the config switches on, but for those that the trainer prints itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -182,6 +183,73 @@ def test_an_error_that_ends_model_train_is_seen(tmp_path):
     with Run.open(tmp_path / "output") as run:
         assert [(each.rule, each.now.step, each.reason) for each in run.transitions()] == [("RunFailed", 4, "fired")]
         assert run.attempts()[-1].reason == "OSError"
+
+
+def test_over_budget_norms_become_rarer_and_a_gradient_that_is_not_finite_is_seen_at_its_step_all_the_same(
+    tmp_path, caplog
+):
+    """A real loop of two micro-batches with many parameters, whose norms are far over a budget of 0.1 %."""
+    import healthwatch
+
+    config = tmp_path / "train.yaml"
+    ours = {"output": str(tmp_path / "output"), "budget": "0.1%", "rules": ["builtin:gradients"]}
+    config.write_text(yaml.safe_dump({"healthwatch": ours}))
+    net = nn.SequentialCell([nn.Dense(4, 4) for _ in range(8)])
+    optimizer = nn.SGD(net.trainable_params(), 1e-4)
+    forward_backward = ms.value_and_grad(lambda inputs: (net(inputs) ** 2).mean(), None, net.trainable_params())
+    losses, planted = [], 0
+    with caplog.at_level(logging.WARNING, "healthwatch"), healthwatch.load(config).attach(net, optimizer) as hw:
+        for step in range(1, 181):
+            total = None
+            for _ in range(2):
+                loss, grads = forward_backward(batch()[0])
+                total = grads if total is None else tuple(a + b for a, b in zip(total, grads, strict=True))
+                hw.micro_step(loss, grads, accumulated=total)
+            if not planted and not hw._integration.pace.due("norms") and step > 150:
+                planted = step
+                total = (total[0] * np.nan, *total[1:])
+            if step == planted:
+                hw.step(loss, grads=total)  # the update is skipped
+            else:
+                optimizer(total)
+                hw.step(loss)
+            losses.append(float(loss))
+        assert hw.guard.failures == {}
+    said = [each.getMessage() for each in caplog.records if "of the step time" in each.getMessage()]
+    assert said[0].endswith("norms are measured at every other step from now on")
+    assert np.isfinite(losses).all()
+    with Run.open(tmp_path / "output") as run:
+        measured = {frame.step: {each.series.metric for each in frame.columns} for frame in run.frames()}
+        fired = [(each.rule, each.now.step) for each in run.transitions() if each.reason == "fired"]
+    assert "micro_norm" not in measured[planted], "a step at which norms are not measured"
+    assert all("grad_norm" in metrics and "loss" in metrics for metrics in measured.values())
+    assert all("micro_norm" in measured[step] for step in range(1, 111))
+    assert sum("micro_norm" in measured[step] for step in range(111, 161)) == 25
+    assert fired == [("GradNormNonFinite", planted)]
+
+
+def test_switched_off_no_hook_and_no_thread_exists(tmp_path, monkeypatch):
+    import healthwatch
+
+    monkeypatch.setenv("HEALTHWATCH_DISABLED", "1")
+    net = WithLoss()
+    net.max_logits_val = Tensor(np.zeros(2, np.float32))
+    net.tokens_per_expert = Tensor(np.zeros(2, np.float32))
+    cell = nn.TrainOneStepCell(net, nn.SGD(net.trainable_params(), 0.1))
+    cell(*batch())
+    parts = [cell, *(each for _, each in cell.cells_and_names()), cell.optimizer]
+    kinds, threads = [type(each) for each in parts], set(threading.enumerate())
+    with healthwatch.load(tmp_path / "train.yaml").attach(cell, cell.optimizer) as hw:
+        for _ in range(3):
+            hw.micro_step(cell(*batch()))
+            hw.step(1.0)
+        assert [type(each) for each in parts] == kinds
+        assert set(threading.enumerate()) == threads
+        for each in parts:
+            assert not each._forward_pre_hook
+            assert not each._forward_hook
+        assert not any(each.hooks() for each in net.trainable_params())
+    assert list(tmp_path.iterdir()) == []
 
 
 class Ended(ms.train.Callback):

@@ -44,6 +44,7 @@ class _MicroBatch:
     counters: Reading
     logits: Taken
     loss: Reading | None = None
+    own: bool = False  # the loop has handed its gradients, measured or not
     squares: Reading | None = None
     accumulated: Reading | None = None
 
@@ -64,6 +65,7 @@ class MindSpore:
         self.logit_names: Mapping[LabelSet, str] = {}
         self.pace = Pace(("norms", "logits"))
         self.loss_scale: Any = None  # of the step under way, where the loop says so: a number, a tensor, or a scaler
+        self._update_alone = False  # the only micro-batch is the optimizer's: the loop may yet call it its own
 
     @property
     def rank(self) -> int | None:
@@ -114,9 +116,11 @@ class MindSpore:
         self._update_alone = False
         batch.loss = self._loss(loss)
         if grads is not None:
-            batch.squares = self._squares(grads)
-            if batch.squares is not None:
+            self._check(grads)
+            batch.own = True
+            if self.pace.due("norms"):
                 with self.pace.timed("norms"):
+                    batch.squares = self._reader.squares(grads)
                     batch.accumulated = self._accumulated(grads, accumulated, batch.squares)
 
     def step(self, loss: Any, grads: Sequence[Any] | None = None) -> None:
@@ -127,11 +131,12 @@ class MindSpore:
         problems: list[ValueError] = []
         try:
             own = self._collect(problems, self._loss, loss)
-            self._loop_hands_gradient = grads is not None
-            handed = self._handed if grads is None else self._collect(problems, self._squares, grads)
+            if self._updated:  # a loop that skips an update may hand over its gradient at that step alone
+                self._loop_hands_gradient = grads is not None
+            handed = self._handed if grads is None else self._collect(problems, self._update_squares, grads)
             if not self._micro_batches:
                 self._take()
-            if len(self._micro_batches) == 1 and self._micro_batches[0].squares is None:
+            if len(self._micro_batches) == 1 and not self._micro_batches[0].own:
                 only = self._micro_batches[0]  # the gradient of the update is that of the only micro-batch
                 only.squares = only.accumulated = handed
             rate = self._rate if self._rate is not None else self._read_rate()
@@ -152,7 +157,7 @@ class MindSpore:
 
     def _begin_step(self) -> None:
         self._micro_batches: list[_MicroBatch] = []
-        self._update_alone = False  # the only micro-batch is the optimizer's: the loop may yet call it its own
+        self._update_alone = self._updated = False
         self._handed: Reading | None = None
         self._rate: Reading | None = None
         self._own_sum = None
@@ -183,9 +188,9 @@ class MindSpore:
             if not self._micro_batches:
                 self._take()
                 self._update_alone = True
-            self._rate = self._read_rate()
+            self._rate, self._updated = self._read_rate(), True
             if not self._loop_hands_gradient:
-                self._handed = self._squares(grads)
+                self._handed = self._update_squares(grads)
 
     def _take(self) -> _MicroBatch:
         """Read counters and logits now: before the update, and before anybody sets them back."""
@@ -215,20 +220,23 @@ class MindSpore:
             problems.append(error)
             return None
 
-    def _squares(self, grads: Sequence[Any]) -> Reading | None:
-        """None at a step at which norms are not measured."""
+    def _check(self, grads: Sequence[Any]) -> None:
         wanted = len(self._train_state.parameters)
         if len(grads) != wanted:
             raise ValueError(f"{len(grads)} gradients were given for {wanted} trainable parameters")
         self._gradients_seen = True
-        if not self.pace.due("norms"):
-            return None
-        with self.pace.timed("norms"):
-            return self._reader.squares(grads)
+
+    def _update_squares(self, grads: Sequence[Any]) -> Reading:
+        """At every step, however rarely norms are measured: of a gradient that is not finite each step must tell."""
+        self._check(grads)
+        return self._reader.squares(grads)
 
     def _accumulated(self, grads: Sequence[Any], accumulated: Sequence[Any] | None, squares: Reading) -> Reading | None:
         if accumulated is not None:
-            return squares if accumulated is grads else self._squares(accumulated)
+            if accumulated is grads:
+                return squares
+            self._check(accumulated)
+            return self._reader.squares(accumulated)
         if not isinstance(self._reader, HostReader):
             return None
         if self._own_sum is None:
