@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from healthwatch.alerting.message import RuleText, number_text, place_text, series_text
+from healthwatch.alerting.block import RuleText
+from healthwatch.alerting.text import number_text, place_text, series_text
 from healthwatch.alerting.model import Incident, Intent
 
 LOGGER = logging.getLogger("healthwatch")

@@ -199,12 +199,12 @@ def recall(engine: Engine, frames: Iterable[Frame], before: int | None = None) -
     return last
 
 
-def reach(engine: Engine) -> int:
+def reach(engine: Engine, fewest: int = FEWEST_STEPS) -> int:
     """How many steps of samples the rules may look back at, and no fewer than they usually need."""
     trees = [
         query.expression.tree for watch in engine.watches for query in (watch.query, watch.until, watch.detail) if query
     ]
-    return max([FEWEST_STEPS, *(sum(map(_back, ast.walk(tree))) // TICKS_PER_STEP + 2 for tree in trees)])
+    return max([fewest, *(sum(map(_back, ast.walk(tree))) // TICKS_PER_STEP + 2 for tree in trees)])
 
 
 def _back(node: Any) -> int:

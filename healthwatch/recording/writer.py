@@ -6,9 +6,7 @@ import json
 import os
 import sqlite3
 import time
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from healthwatch.alerting.model import Acceptance, Incident, Notice, Untold
 from healthwatch.diagnostics import Invalid
 from healthwatch.recording import schema
+from healthwatch.recording.backlog import Backlog, Batch
 from healthwatch.recording.codec import change_row, dump, incident_row, labels_text, notice_row, untold_of
 from healthwatch.recording.delivered import Delivered
 from healthwatch.recording.file import be_brief, be_patient, cannot_record, open_for_writing, refuse
@@ -26,25 +25,7 @@ if TYPE_CHECKING:
     from healthwatch.engine import Outcome
     from healthwatch.stream import Frame, Series, SeriesTable
 
-MAX_BUFFERED = 64 * 2**20  # bytes of samples kept while the file is locked
-RETRY_SECONDS = 0.25
 CLOSE_SECONDS = 2.0
-
-
-@dataclass(slots=True)
-class _Batch:
-    """What one step adds; samples are apart so that they can be given up first."""
-
-    rows: list[tuple[str, list[tuple[Any, ...]]]] = field(default_factory=list)
-    samples: list[tuple[Any, ...]] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        return sum(len(row[-1]) for row in self.samples)
-
-    def add(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
-        if rows:
-            self.rows.append((statement, rows))
 
 
 class Recording:
@@ -53,8 +34,6 @@ class Recording:
     def __init__(self, path: Path, meta: Mapping[str, Any], max_size: int | None = None) -> None:
         self.path, self.meta = path, meta
         self._lock = _locked_for_us(path)
-        self.stopped = ""  # why nothing is recorded any more
-        self.dropped = 0  # steps whose samples were given up while the file was locked
         self._owner = os.getpid()
         try:
             self._connection, wal = open_for_writing(path)
@@ -62,9 +41,8 @@ class Recording:
             self._lock.release()
             raise
         self.delivered = Delivered(path)
-        self._queue: deque[_Batch] = deque()
-        self._next = _Batch()  # what came between two steps goes in with the next one
-        self._retry_at = 0.0
+        self._backlog = Backlog(self._connection)
+        self._next = Batch()  # what came between two steps goes in with the next one
         self._shown: dict[str, tuple[Any, ...]] = {}
         self._state: dict[str, bytes] = {}
         self._buffered_notices: list[Notice] = []
@@ -108,7 +86,17 @@ class Recording:
     @property
     def behind(self) -> bool:
         """Whether steps are missing from the file: it is locked, or no longer written."""
-        return bool(self._queue or self.stopped)
+        return bool(len(self._backlog) or self.stopped)
+
+    @property
+    def stopped(self) -> str:
+        """Why nothing is recorded any more."""
+        return self._backlog.stopped
+
+    @property
+    def dropped(self) -> int:
+        """Steps whose samples were given up while the file was locked."""
+        return self._backlog.dropped
 
     def declare(self, series: Iterable[Series]) -> None:
         """Write series down in this order, if they are new; before the first step it costs no step."""
@@ -140,7 +128,7 @@ class Recording:
             return None
         columns = frame.columns if frame is not None else ()
         self.declare(sorted({column.series for column in columns}, key=attrgetter("id")))
-        batch, self._next = self._next, _Batch()
+        batch, self._next = self._next, Batch()
         if frame is not None:
             self._add_frame(batch, frame)
         if since is not None:
@@ -153,10 +141,15 @@ class Recording:
         _add_accepted(batch, accepted)
         if state is not None:
             self._add_state(batch, state)
-        self._queue.append(batch)
-        return self._flush()
+        return self._write(batch)
 
-    def _add_frame(self, batch: _Batch, frame: Frame) -> None:
+    def _write(self, batch: Batch, *, patient: bool = False) -> str | None:
+        problem = self._backlog.write(batch, patient=patient)
+        if not self.behind:
+            self._buffered_notices.clear()
+        return problem
+
+    def _add_frame(self, batch: Batch, frame: Frame) -> None:
         self._frame += 1
         micro_steps = frame.micro_steps
         batch.add(schema.ADD_FRAME, [(self._frame, frame.attempt, frame.step, frame.time, micro_steps)])
@@ -185,11 +178,11 @@ class Recording:
             del self._shown[incident.id]
         return True
 
-    def _add_notices(self, batch: _Batch, notices: Sequence[Notice]) -> None:
+    def _add_notices(self, batch: Batch, notices: Sequence[Notice]) -> None:
         batch.add(schema.PUT_NOTICE, [notice_row(notice) for notice in notices])
         self._buffered_notices += notices
 
-    def _add_state(self, batch: _Batch, state: Mapping[str, bytes]) -> None:
+    def _add_state(self, batch: Batch, state: Mapping[str, bytes]) -> None:
         """Only what differs from what the file holds, or will hold once it is written."""
         batch.add(schema.PUT_STATE, [(key, value) for key, value in state.items() if self._state.get(key) != value])
         batch.add(schema.DROP_STATE, [(key,) for key in self._state if key not in state])
@@ -233,47 +226,6 @@ class Recording:
 
     # The file
 
-    def _flush(self, *, patient: bool = False) -> str | None:
-        if not patient and time.monotonic() < self._retry_at:
-            self._trim()
-            return None
-        try:
-            self._write()
-        except sqlite3.Error as error:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            if _locked(error):
-                self._retry_at = time.monotonic() + RETRY_SECONDS
-                self._trim()
-                return None
-            return self._give_up(str(error))
-        self._queue.clear()
-        self._buffered_notices.clear()
-        return None
-
-    def _write(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-        for batch in self._queue:
-            for statement, rows in batch.rows:
-                self._connection.executemany(statement, rows)
-            self._connection.executemany(schema.ADD_SAMPLES, batch.samples)
-        self._connection.execute("COMMIT")
-
-    def _trim(self) -> None:
-        """Samples of the oldest waiting steps go first; transitions, incidents and notices stay."""
-        excess = sum(batch.size for batch in self._queue) - MAX_BUFFERED
-        for batch in self._queue:
-            if excess <= 0:
-                return
-            excess -= batch.size
-            self.dropped += bool(batch.samples)
-            batch.samples.clear()
-
-    def _give_up(self, reason: str) -> str:
-        self.stopped = reason
-        self._queue.clear()
-        return reason
-
     def close(self, reason: str = "end") -> str | None:
         """End the attempt and fold the log into the file. Closing twice does no harm.
 
@@ -285,12 +237,11 @@ class Recording:
         problem = None
         if not self.stopped:
             self._next.add(schema.END_ATTEMPT, [(time.time(), reason, self.attempt)])
-            self._queue.append(self._next)
             be_patient(self._connection)
-            problem = self._flush(patient=True)
-            if self._queue:
-                problem = f"the file was still locked at the end; its last {len(self._queue) - 1} steps are lost"
-            self.stopped = "closed"
+            problem = self._write(self._next, patient=True)
+            if len(self._backlog):
+                problem = f"the file was still locked at the end; its last {len(self._backlog) - 1} steps are lost"
+            self._backlog.stopped = "closed"
         if self._upkeep.close(CLOSE_SECONDS):
             self._connection.close()
         self._lock.release()
@@ -311,14 +262,10 @@ def _locked_for_us(path: Path) -> Lock:
     return lock
 
 
-def _add_accepted(batch: _Batch, accepted: Sequence[Acceptance]) -> None:
+def _add_accepted(batch: Batch, accepted: Sequence[Acceptance]) -> None:
     batch.add(schema.ADD_ACCEPTANCE, [(each.notice, each.target, each.time) for each in accepted])
     batch.add(schema.ACCEPT_NOTICE, [(each.time, each.notice) for each in accepted if each.whole])
 
 
 def _capture_row(note: Any, step: int) -> tuple[str, int, str]:
     return (str(note.folder), step, dump(note))
-
-
-def _locked(error: sqlite3.Error) -> bool:
-    return isinstance(error, sqlite3.OperationalError) and ("locked" in str(error) or "busy" in str(error))

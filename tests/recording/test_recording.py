@@ -15,7 +15,7 @@ import pytest
 from healthwatch.alerting.model import Acceptance, Incident, Now, Sample
 from healthwatch.diagnostics import Invalid
 from healthwatch.engine import Outcome
-from healthwatch.recording import Recording, Run, upkeep, writer
+from healthwatch.recording import Recording, Run, backlog, upkeep
 from healthwatch.recording import file as run_file
 from healthwatch.stream import Frame
 
@@ -128,7 +128,7 @@ def test_a_file_that_is_something_else_is_refused(tmp_path):
 
 
 def test_a_locked_file_buffers_and_commits_later(tmp_path, commit, monkeypatch):
-    monkeypatch.setattr(writer, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(backlog, "RETRY_SECONDS", 0.0)
     recording = Recording.create(tmp_path / "rank_0.sqlite", {})
     commit(recording, 1)
     other = sqlite3.connect(tmp_path / "rank_0.sqlite", isolation_level=None)
@@ -170,7 +170,7 @@ def test_a_file_that_stays_locked_to_the_end_is_told(tmp_path, commit, monkeypat
 
 
 def test_a_buffer_that_grows_too_large_gives_up_samples_first(tmp_path, commit, notice, monkeypatch):
-    monkeypatch.setattr(writer, "MAX_BUFFERED", 3 * 8)
+    monkeypatch.setattr(backlog, "MAX_BUFFERED", 3 * 8)
     recording = Recording.create(tmp_path / "rank_0.sqlite", {})
     other = sqlite3.connect(tmp_path / "rank_0.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
