@@ -36,27 +36,27 @@ def advance(alert: Alert, seen: Observation, now: Now, timing: Timing) -> tuple[
 
 def _breach(alert: Alert, seen: Observation, now: Now, timing: Timing) -> tuple[Alert, Change | None]:
     if alert.phase is Phase.FIRING:
-        return replace(alert, value=seen.value, cleared=None, last_verdict=now), None
+        return Alert(
+            Phase.FIRING, alert.since, alert.micro_step, alert.breaches, alert.fired, None, now, seen.value
+        ), None
     fresh = alert.phase is Phase.INACTIVE
-    pending = replace(
-        alert,
-        phase=Phase.PENDING,
-        since=now if fresh else alert.since,
-        micro_step=seen.micro_step if fresh else alert.micro_step,
-        breaches=1 if fresh else alert.breaches + 1,
-        last_verdict=now,
-        value=seen.value,
-    )
-    if _due(pending, now, timing):
-        return replace(pending, phase=Phase.FIRING, fired=now), "fired"
-    return pending, "breach" if fresh else None
+    since, micro_step = (now, seen.micro_step) if fresh else (alert.since, alert.micro_step)
+    breaches = 1 if fresh else alert.breaches + 1
+    if _due(since, breaches, now, timing):
+        return Alert(Phase.FIRING, since, micro_step, breaches, now, None, now, seen.value), "fired"
+    return Alert(Phase.PENDING, since, micro_step, breaches, None, None, now, seen.value), "breach" if fresh else None
 
 
-def _due(alert: Alert, now: Now, timing: Timing) -> bool:
+def _due(since: Now | None, breaches: int, now: Now, timing: Timing) -> bool:
     if timing.for_records is not None:
-        return alert.breaches >= timing.for_records
-    assert alert.since is not None
-    return timing.for_.elapsed(*now.since(alert.since))
+        return breaches >= timing.for_records
+    assert since is not None
+    return timing.for_.elapsed(*now.since(since))
+
+
+def keep_up(alert: Alert, now: Now) -> Alert:
+    """A firing alert that is clear and that its rule's `until` keeps firing: its value is that of its last breach."""
+    return replace(alert, cleared=None, last_verdict=now)
 
 
 def _clear(alert: Alert, now: Now, timing: Timing) -> tuple[Alert, Change | None]:

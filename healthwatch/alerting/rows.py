@@ -111,6 +111,13 @@ def wound_back(rows: Alerts, to: Now) -> Mask:
     return gone
 
 
+def last_verdict(rows: Alerts) -> Now | None:
+    """The last breach or clear of any of the alerts."""
+    attempts = rows[:, LAST_VERDICT + ATTEMPT]
+    last = np.where(attempts == attempts.max(), rows[:, LAST_VERDICT], NEVER).argmax()
+    return now_of(rows[last, LAST_VERDICT:WIDTH].tolist())
+
+
 def _due(rows: Alerts, now: Now, timing: Timing) -> Mask:
     if timing.for_records is not None:
         return np.asarray(rows[:, BREACHES] >= timing.for_records)

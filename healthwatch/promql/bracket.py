@@ -13,8 +13,12 @@ from healthwatch.promql.moving import Counts, Span, chunks, count_in, count_out,
 from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats
 
-_QUANTILE = 0.28
-"""Low enough that few bounds are passed in a step, high enough to exclude nearly every series."""
+_QUANTILE, _LOWER = 0.28, 0.1
+"""Low enough that few bounds are passed in a step, high enough to exclude nearly every series. Where a breach is many
+times the median a lower one excludes as many, and is hardly ever passed.
+"""
+
+_MANY_TIMES = 3.0
 
 
 class Bracket:
@@ -47,17 +51,21 @@ class Bracket:
 
     def improve(self, span: Span, which: Indices) -> bool:
         """A series whose values have risen has a bound that holds for ever and excludes little."""
-        low = which[self._below[which] < _QUANTILE / 2 * (span.count - 1)]
+        low = which[self._below[which] < self._place(span) / 2]
         if len(low):
             self._fit(span, low)
         return len(low) > 0
 
     def _fit(self, span: Span, which: Indices) -> None:
         for some in chunks(span, which):
-            ordered, place = span.ordered(some), int(_QUANTILE * (span.count - 1))
+            ordered, place = span.ordered(some), self._place(span)
             low, count = ordered[:, place], below(ordered, place)
             self._low[some], self._below[some] = low, count
             self._limits.renew(some, None, np.where(count <= _most_below(span), low, 0.0))
+
+    def _place(self, span: Span) -> int:
+        """Where L stands in the ascending window."""
+        return int((_LOWER if self._limits.least > _MANY_TIMES else _QUANTILE) * (span.count - 1))
 
 
 def _most_below(span: Span) -> int:

@@ -20,12 +20,19 @@ class Limits:
         self.centre: Floats | None = None
         self.divisor: Floats = np.empty(0)
         self._held: dict[float, Floats] = {}
+        self._bounds: set[float] = set()
 
     def of(self, bound: float) -> Floats:
         found = self._held.get(bound)
         if found is None:
+            self._bounds.add(bound)
             found = self._held[bound] = _limit(self.centre, self.divisor, bound)
         return found
+
+    @property
+    def least(self) -> float:
+        """The least bound that was asked for; 0 if none was."""
+        return min(self._bounds, default=0.0)
 
     def take(self, centre: Floats | None, divisor: Floats) -> None:
         """New bounds of all series."""
@@ -42,10 +49,10 @@ class Limits:
 
 
 def _limit(centre: Floats | None, divisor: Floats, bound: float) -> Floats:
-    limit = divisor * bound
+    limit = np.where(divisor > 0, divisor * bound, -math.inf)
     if centre is not None:
         limit += centre
-    limit[~((divisor > 0) & (limit > -math.inf))] = -math.inf
+        np.fmax(limit, -math.inf, out=limit)  # a centre that is NaN proves nothing either
     return limit
 
 
@@ -54,7 +61,8 @@ def below(ordered: Floats, place: int) -> Indices:
     counts = np.full(len(ordered), place)
     if place:
         tied = (ordered[:, place - 1] == ordered[:, place]).nonzero()[0]
-        counts[tied] = (ordered[tied] < ordered[tied, place, None]).sum(axis=1)
+        if len(tied):
+            counts[tied] = (ordered[tied] < ordered[tied, place, None]).sum(axis=1)
     return counts
 
 
@@ -63,5 +71,6 @@ def below_or_at(ordered: Floats, place: int) -> Indices:
     counts = np.full(len(ordered), place + 1)
     if place + 1 < ordered.shape[1]:
         tied = (ordered[:, place + 1] == ordered[:, place]).nonzero()[0]
-        counts[tied] = (ordered[tied] <= ordered[tied, place, None]).sum(axis=1)
+        if len(tied):
+            counts[tied] = (ordered[tied] <= ordered[tied, place, None]).sum(axis=1)
     return counts

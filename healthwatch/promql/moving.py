@@ -175,16 +175,24 @@ class Moving:
 
     def _marked(self, span: Span, leaving: range, entering: range, most: int) -> Span:
         """The span with the most gaps of any series; `most` is what it was before these rows went and came."""
-        out = [~np.isfinite(span.row(row)) for row in leaving if not span.finite(row)]
-        come = [~np.isfinite(span.row(row)) for row in entering if not span.finite(row)]
+        out, come = _unusual(span, leaving), _unusual(span, entering)
         if out or come:
-            for gaps in out:
-                count_out(self._gaps, gaps)
-            for gaps in come:
-                count_in(self._gaps, gaps)
+            for columns in out:
+                self._gaps[columns] -= 1
+            for columns in come:
+                self._gaps[columns] += 1
             self.irregular = self._gaps.nonzero()[0]
             most = int(self._gaps[self.irregular].max(initial=0))
         return replace(span, gaps=most) if most else span
+
+
+def _unusual(span: Span, rows: range) -> list[Indices]:
+    """Of each row that has any, the series whose value is not finite."""
+    part = span.part
+    unusual = [row for row in rows if not span.finite(row)]
+    if part.whole:
+        return [part.ring.unusual(row) for row in unusual]
+    return [(~np.isfinite(span.row(row))).nonzero()[0] for row in unusual]
 
 
 def _follows(before: Span, span: Span) -> bool:

@@ -97,9 +97,9 @@ class Smoothing:
         ring, rows = span.part.ring, _rows(span)
         for start in range(begin, span.now - rows + 1, rows):
             tick = ring.tick(start + rows - 1)
-            total = np.zeros(len(span.part.columns))
+            total, scaled = np.zeros(len(span.part.columns)), np.empty(len(span.part.columns))
             for row in range(start, start + rows):
-                total += _finite(span, row) * self._at_age(tick - ring.tick(row))
+                total += np.multiply(_finite(span, row), self._at_age(tick - ring.tick(row)), out=scaled)
             self._parts.append(Part(start, start + rows, tick, total))
 
     def _measure(self, span: Span) -> None:
@@ -111,9 +111,10 @@ class Smoothing:
         self._weight = float((self._decay**ages).sum())
         self._parts = [part for part in self._parts if part.start >= span.start]
         held = [part for part in self._parts if part.start >= span.start + ahead] or self._parts
-        average, weight = np.zeros(len(span.part.columns)), self._weight * (1 + _ROUNDING)
+        weight, scaled = self._weight * (1 + _ROUNDING), np.empty(len(span.part.columns))
+        average = np.zeros(len(scaled))
         for part in held:
-            average += part.total * (self._at_age(until - part.tick) / weight)
+            average += np.multiply(part.total, self._at_age(until - part.tick) / weight, out=scaled)
         average[(self._negatives > 0) | ~np.isfinite(average)] = 0.0
         average *= 1 - _ROUNDING
         self._limits.take(None, average)

@@ -26,6 +26,11 @@ every series, or gaps. Each but the first includes the one before.
 
 _GROWTH = 1.125
 
+_FEW = 64
+"""What is unusual in at most one of so many columns is remembered, which takes little of the memory of the row."""
+
+NO_COLUMNS: Columns = np.zeros(0, np.intp)
+
 _NARROW = frozenset(map(np.dtype, ("float32", "float16", "int16", "uint16", "int8", "uint8")))
 
 
@@ -65,6 +70,7 @@ class Ring:
         self._ticks: list[int] = []
         self._states = bytearray()
         self._base = 0
+        self._unusual: dict[int, Columns] = {}  # by row, what somebody has asked for
 
     def find(self, tick: int) -> int:
         """The number of the first row later than `tick`."""
@@ -102,6 +108,17 @@ class Ring:
         found = self._states[row - self._base]
         return found or self._inspect(row)
 
+    def unusual(self, row: int) -> Columns:
+        """The columns of a row whose values are not finite."""
+        if self.state(row) <= FINITE:
+            return NO_COLUMNS
+        found = self._unusual.get(row)
+        if found is None:
+            found = (~np.isfinite(self.row(row))).nonzero()[0]
+            if len(found) <= self.width // _FEW:
+                self._unusual[row] = found
+        return found
+
     def worst_state(self, start: int, end: int) -> int:
         """The worst state of rows [start, end); POSITIVE for none."""
         states = self._states[start - self._base : end - self._base]
@@ -118,6 +135,7 @@ class Ring:
                 self.row(row)[:] = self._absent
         elif self._states[row - self._base] != UNKNOWN:
             self.changes += 1
+            self._unusual.pop(row, None)
         self.row(row)[place] = values
         self.narrow = self.narrow and values.dtype in _NARROW
         self._states[row - self._base] = UNKNOWN
@@ -134,6 +152,7 @@ class Ring:
         del self._ticks[kept - self._base :], self._states[kept - self._base :]
         self.changes += kept != self.end
         self.end = kept
+        self._unusual.clear()
 
     def widen(self, width: int) -> None:
         """Make room for new series; the rows there are have no sample of them."""
@@ -146,6 +165,7 @@ class Ring:
         self.width = width
         self._absent = np.full(width, ABSENT)
         self._states = bytearray(len(self._states))
+        self._unusual.clear()
 
     def _inspect(self, row: int) -> int:
         values = self.row(row)
@@ -184,6 +204,7 @@ class Ring:
         for later in range(self.end, row, -1):
             self._data[later % len(self._data)] = self._data[(later - 1) % len(self._data)]
         self.changes += 1
+        self._unusual.clear()
 
     def _drop_until(self, tick: int) -> None:
         self.first = max(self.first, self._base + bisect_left(self._ticks, tick))
@@ -191,6 +212,7 @@ class Ring:
         if gone > len(self._ticks) // 2:
             del self._ticks[:gone], self._states[:gone]
             self._base = self.first
+            self._unusual = {row: columns for row, columns in self._unusual.items() if row >= self.first}
 
     def _grow(self) -> None:
         rows = self.rows(self.first, self.end)

@@ -1,0 +1,101 @@
+"""A handful of alerts as objects, each taken through `lifecycle` by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from healthwatch.alerting.lifecycle import INACTIVE, Timing, advance, keep_up, rewind
+from healthwatch.alerting.model import (
+    Alert,
+    Change,
+    LabelSet,
+    Now,
+    Observation,
+    Phase,
+    Transitions,
+    Verdict,
+)
+from healthwatch.alerting.rows import CODE_OF
+from healthwatch.alerting.verdicts import Seen
+
+BEHIND = 1 << 60
+"""The place of an alert whose label set the rule's last result does not have."""
+
+_NO_DATA = Observation(Verdict.NO_DATA)
+
+
+class Entry(NamedTuple):
+    """An alert that lives; its place is that of its label set in the rule's last result."""
+
+    place: int
+    labels: LabelSet
+    alert: Alert
+
+
+class Turn(NamedTuple):
+    entry: Entry
+    change: Change
+    after: Alert
+
+
+def step(
+    entries: Sequence[Entry], breaching: Sequence[int], seen: Seen, now: Now, timing: Timing
+) -> tuple[list[Entry], list[Turn]]:
+    """The alerts after a step, in the order of their places, and those that have changed their phase."""
+    fresh = [Entry(place, seen.labels[place], INACTIVE) for place in breaching]
+    everyone = sorted((*entries, *fresh), key=itemgetter(0)) if fresh else entries
+    return _moved(everyone, (_advanced(entry, seen, now, timing) for entry in everyone))
+
+
+def back(entries: Sequence[Entry], to: Now) -> tuple[list[Entry], list[Turn]]:
+    """The alerts in a run that goes back to step `to.step`."""
+    return _moved(entries, (rewind(entry.alert, to) for entry in entries))
+
+
+def _advanced(entry: Entry, seen: Seen, now: Now, timing: Timing) -> tuple[Alert, Change | None]:
+    place, alert = entry.place, entry.alert
+    if place in seen.kept_up and alert.phase is Phase.FIRING and not seen.breach[place]:
+        return keep_up(alert, now), None
+    return advance(alert, _NO_DATA if place == BEHIND else seen.observation(place), now, timing)
+
+
+def _moved(entries: Sequence[Entry], after: Iterable[tuple[Alert, Change | None]]) -> tuple[list[Entry], list[Turn]]:
+    living, turns = [], []
+    for entry, (alert, change) in zip(entries, after, strict=True):
+        if change is not None:
+            turns.append(Turn(entry, change, alert))
+        if alert.phase is not Phase.INACTIVE:
+            living.append(entry if alert is entry.alert else Entry(entry.place, entry.labels, alert))
+    return living, turns
+
+
+def transitions(rule: str, turns: Sequence[Turn], now: Now) -> list[Transitions]:
+    """The turns, those that are alike together; whoever has ended is told as it was."""
+    kinds: dict[tuple[int, str], list[Turn]] = {}
+    for turn in turns:
+        kinds.setdefault((CODE_OF[turn.change], turn.entry.alert.phase.value), []).append(turn)
+    return [_alike(rule, kinds[kind], now) for kind in sorted(kinds)]
+
+
+def _alike(rule: str, turns: Sequence[Turn], now: Now) -> Transitions:
+    (_, _, before), change, after = turns[0]
+    told = [turn.entry.alert if turn.after.phase is Phase.INACTIVE else turn.after for turn in turns]
+    return Transitions(
+        rule,
+        before.phase,
+        after.phase,
+        change,
+        now,
+        [turn.entry.labels for turn in turns],
+        [alert.micro_step for alert in told],
+        [alert.value for alert in told],
+    )
+
+
+def last_end(turns: Sequence[Turn]) -> Now | None:
+    """The last breach or clear of the firing alerts that have ended."""
+    ended = [turn.entry.alert for turn in turns if turn.after.phase is Phase.INACTIVE]
+    verdicts = [alert.last_verdict for alert in ended if alert.phase is Phase.FIRING and alert.last_verdict is not None]
+    return max(verdicts, key=lambda now: (now.attempt, now.step), default=None)

@@ -1,0 +1,160 @@
+"""Any number of alerts as columns, all taken through their lives together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from healthwatch.alerting.lifecycle import Timing
+from healthwatch.alerting.model import LabelSet, Now, Phase, Transitions
+from healthwatch.alerting.rows import (
+    BY_CODE,
+    CLEAR,
+    CODE_OF,
+    ENDS,
+    FIRED,
+    FIRING,
+    GOES_ON,
+    MICRO_STEP,
+    NEVER,
+    PHASE,
+    PHASES,
+    REWOUND,
+    VALUE,
+    WIDTH,
+    Alerts,
+    Codes,
+    Mask,
+    begun,
+    last_verdict,
+    turned,
+    wound_back,
+)
+from healthwatch.alerting.verdicts import Seen
+
+Rows = NDArray[np.intp]
+Floats = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Table:
+    """Alerts in the order of their places in the rule's last result; those behind it have -1 and stand last."""
+
+    labels: list[LabelSet]
+    places: Rows
+    rows: Alerts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fresh:
+    """Label sets that breach and had no alert: their places in the result, their rows, and how they begin."""
+
+    places: Rows
+    rows: Alerts
+    codes: Codes
+
+
+NOBODY = Fresh(np.zeros(0, np.intp), np.zeros((0, WIDTH)), np.zeros(0, np.uint8))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turned:
+    """What has become of a table: how each of its alerts has changed, its phase before, and who came to it."""
+
+    before: Floats
+    codes: Codes
+    fresh: Fresh
+
+    def anything(self) -> bool:
+        return len(self.fresh.places) > 0 or np.count_nonzero(self.codes) > 0
+
+
+def step(table: Table, breaching: Rows, seen: Seen, now: Now, timing: Timing) -> Turned:
+    """One step for every alert; those that have ended are still in the table, those that begin are not yet."""
+    before, codes = table.rows[:, PHASE].copy(), np.zeros(0, np.uint8)
+    places = table.places
+    if len(places):
+        breach, known = seen.breach[places], seen.known[places]
+        if places[-1] < 0:
+            inside = places >= 0
+            breach, known = breach & inside, known & inside
+        values = seen.values(places[breach])
+        kept_up = np.isin(places, seen.kept_up) if seen.kept_up else None
+        codes = turned(table.rows, breach, known, values, kept_up, now, timing)
+    if not len(breaching):
+        return Turned(before, codes, NOBODY)
+    rows, began = begun(seen.values(breaching), seen.micro_steps(breaching), now, timing)
+    return Turned(before, codes, Fresh(breaching, rows, began))
+
+
+def back(table: Table, to: Now) -> Turned:
+    """Every alert in a run that goes back to step `to.step`."""
+    before = table.rows[:, PHASE].copy()
+    return Turned(before, np.where(wound_back(table.rows, to), REWOUND, GOES_ON).astype(np.uint8), NOBODY)
+
+
+def all_at(code: int, table: Table) -> Turned:
+    """The same change for every alert."""
+    return Turned(table.rows[:, PHASE].copy(), np.full(len(table.rows), code, np.uint8), NOBODY)
+
+
+def transitions(rule: str, table: Table, what: Turned, result: Sequence[LabelSet], now: Now) -> list[Transitions]:
+    """What has changed, those that are alike together; whoever has ended is told as it was."""
+    changed = what.codes.nonzero()[0]
+    reasons, phases = what.codes[changed], what.before[changed]
+    found = []
+    for code, phase in sorted(set(zip(reasons.tolist(), map(int, phases.tolist()), strict=True))):
+        rows = changed[(reasons == code) & (phases == phase)]
+        labels = [table.labels[row] for row in rows.tolist()]
+        after = Phase.INACTIVE if code >= CLEAR else Phase.FIRING
+        found.append(Transitions(rule, PHASES[phase], after, BY_CODE[code], now, labels, *_told(table.rows[rows])))
+    if len(what.fresh.places):
+        found.append(_begun(rule, what.fresh, result, now))
+        found.sort(key=lambda each: CODE_OF[each.reason])
+    return found
+
+
+def _begun(rule: str, fresh: Fresh, result: Sequence[LabelSet], now: Now) -> Transitions:
+    """They all fire at once, or none does."""
+    code = int(fresh.codes[0])
+    after = Phase.FIRING if code == FIRED else Phase.PENDING
+    labels = [result[place] for place in fresh.places.tolist()]
+    return Transitions(rule, Phase.INACTIVE, after, BY_CODE[code], now, labels, *_told(fresh.rows))
+
+
+def _told(rows: Alerts) -> tuple[list[int | None], list[float]]:
+    """Micro-steps and values, as people are told of them."""
+    return [None if each == NEVER else int(each) for each in rows[:, MICRO_STEP].tolist()], rows[:, VALUE].tolist()
+
+
+def last_end(table: Table, what: Turned) -> Now | None:
+    """The last breach or clear of the firing alerts that have ended."""
+    ended = (ENDS[what.codes] & (what.before == FIRING)).nonzero()[0]
+    return last_verdict(table.rows[ended]) if len(ended) else None
+
+
+def settled(table: Table, what: Turned, result: Sequence[LabelSet]) -> Table:
+    """The table without those that have ended and with those that have begun."""
+    rows, places, labels = table.rows, table.places, table.labels
+    ended: Mask = ENDS[what.codes]
+    if np.count_nonzero(ended):
+        staying = (~ended).nonzero()[0]
+        rows, places, labels = rows[staying], places[staying], [labels[row] for row in staying.tolist()]
+    fresh = what.fresh
+    if not len(fresh.places):
+        return Table(labels, places, rows)
+    rows, places = np.concatenate((rows, fresh.rows)), np.concatenate((places, fresh.places))
+    labels = labels + [result[place] for place in fresh.places.tolist()]
+    return ordered(Table(labels, places, rows), len(result))
+
+
+def ordered(table: Table, size: int) -> Table:
+    """By place in a result of so many label sets."""
+    places = np.where(table.places < 0, size, table.places)
+    if not (places[1:] < places[:-1]).any():
+        return table
+    order = places.argsort(kind="stable")
+    return Table([table.labels[row] for row in order.tolist()], table.places[order], table.rows[order])
