@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
@@ -30,14 +31,20 @@ LISTS = ("conditions", "metrics", "rules", "codes", "functions")
     metavar="FILE",
     help="Where to look for rules: a rule file, a folder, a config or builtin:PACK; the shipped packs without it.",
 )
-def command(name: str, rules: tuple[str, ...]) -> None:
+@click.option("--plan", "of", metavar="FILE", help="Show what the rule NAME of FILE computes, shares, keeps and takes.")
+@click.option(
+    "--run",
+    type=click.Path(exists=True, path_type=Path),
+    help="With --plan: evaluate on RUN, not on generated samples.",
+)
+def command(name: str, rules: tuple[str, ...], of: str | None, run: Path | None) -> None:
     """Say what a rule, a condition, a metric, a function or the code of a problem is.
 
     A rule is shown with everything in force and the PromQL that its conditions stand for. conditions, metrics, rules,
     functions and codes list all of them. Exit code 2 if there is nothing of that name.
     """
-    known = Known.of(rules)
-    texts = list(explanations(name, known))
+    known = Known.of(rules if of is None else (*rules, of))
+    texts = list(explanations(name, known)) if of is None else _plans(name, known, run)
     if not texts:
         if known.problems:  # the rule that is meant may stand where they are
             click.echo(render_text(known.problems), err=True)
@@ -64,6 +71,14 @@ class Known:
 
     def names(self) -> list[str]:
         return [*LISTS, *self.rules, *registry().conditions, *self.metrics, *FUNCTIONS, *codes()]
+
+
+def _plans(name: str, known: Known, run: Path | None) -> list[str]:
+    if name not in known.rules:
+        return []
+    from healthwatch.cli.plan import plan
+
+    return [plan(name, list(known.rules.values()), known.metrics, run)]
 
 
 def explanations(name: str, known: Known) -> Iterable[str]:
