@@ -139,14 +139,14 @@ def microseconds(times: Times) -> float:
 @contextmanager
 def numpy_only() -> Iterator[None]:
     """As if the `fast` extra were not installed."""
-    with patch("healthwatch.promql.screens.exchange", return_value=None):
+    with patch("healthwatch.promql.screens.loops", return_value=None):
         yield
 
 
 def has_fast() -> bool:
-    from healthwatch.promql.ordered import exchange
+    from healthwatch.promql.ordered import loops
 
-    return exchange() is not None
+    return loops() is not None
 
 
 def online(work: Workload) -> Iterator[Row]:

@@ -43,3 +43,23 @@ def exchange(ordered: Samples, old: Samples, new: Samples) -> None:
         final = ordered[rows - 1, begin:end]
         for column in range(end - begin):
             final[column] = last[column] if last[column] > enters[column] else enters[column]  # noqa: FURB136
+
+
+_LIMITS = [f"void({kind}[:, ::1], int64, float64, float64, float64, float64[::1])" for kind in ("float64", "float32")]
+
+
+@njit(_LIMITS, cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def limits(ordered: Samples, outer: int, scale: float, floor: float, bound: float, found: NDArray[np.float64]) -> None:
+    """For each ascending column: the lower median, plus `bound` times the larger of two lower bounds of a deviation.
+
+    One is `scale` times the distance from the middle to the value at `outer`, from either end; the other is `floor`
+    times the median. -inf where neither is positive.
+    """
+    last = ordered.shape[0] - 1
+    for column in range(ordered.shape[1]):
+        low, high = float(ordered[last // 2, column]), float(ordered[last - last // 2, column])
+        below, above = low - ordered[outer, column], ordered[last - outer, column] - high
+        near = scale * (below if below < above else above)  # noqa: FURB136
+        least = floor * low
+        divisor = near if near > least else least  # noqa: FURB136
+        found[column] = low + bound * divisor if divisor > 0 else -np.inf

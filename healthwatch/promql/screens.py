@@ -18,7 +18,7 @@ from healthwatch.promql.bracket import Bracket
 from healthwatch.promql.moving import NO_SERIES, Moving, Span
 from healthwatch.promql.node import VectorNode
 from healthwatch.promql.operators import COMPARISON, MIRRORED
-from healthwatch.promql.ordered import Ordered, exchange
+from healthwatch.promql.ordered import Ordered, loops
 from healthwatch.promql.smoothing import Smoothing
 from healthwatch.promql.spread import Spread
 from healthwatch.promql.vector import Indices, Labels, Moment, Vector, everything, nothing, zeros
@@ -60,7 +60,7 @@ class Screen(Protocol):
 
 def _robust_screen() -> Screen:
     """With the `fast` extra sorted windows, else bounds of them."""
-    compiled = exchange()
+    compiled = loops()
     return Spread() if compiled is None else Ordered(compiled)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from healthwatch.promql import Program, parse, sums
-from healthwatch.promql.ordered import exchange
+from healthwatch.promql.ordered import loops
 from healthwatch.stream import History, SeriesTable, tick_of
 
 WINDOWED = [
@@ -101,7 +101,7 @@ def test_means_of_huge_values_do_not_overflow(values: list[float]) -> None:
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_the_compiled_exchange_keeps_windows_sorted(kind: type[np.floating]) -> None:
     pytest.importorskip("numba", reason="needs the fast extra")
-    compiled = exchange()
+    compiled = loops()
     assert compiled is not None
     rng = np.random.default_rng(3)
     for rows, size in ((1, 5), (2, 700), (50, 1300)):
@@ -109,6 +109,6 @@ def test_the_compiled_exchange_keeps_windows_sorted(kind: type[np.floating]) -> 
         ordered = np.sort(window, axis=0)
         for index in range(3 * rows):
             fresh = rng.integers(0, 9, size).astype(kind)
-            compiled(ordered, window[index % rows].copy(), fresh)
+            compiled.exchange(ordered, window[index % rows].copy(), fresh)
             window[index % rows] = fresh
             assert np.array_equal(ordered, np.sort(window, axis=0))

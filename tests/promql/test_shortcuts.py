@@ -91,7 +91,7 @@ def test_a_shortcut_says_what_the_plain_way_says(
     sizes = [90, 100]
     plain = Program(history, shortcuts=False).add(expression)
     program = Program(history)
-    with patch("healthwatch.promql.screens.exchange", return_value=None) if not extra else nullcontext():
+    with patch("healthwatch.promql.screens.loops", return_value=None) if not extra else nullcontext():
         quick = program.add(expression)
     program.retain()
     step = 0
