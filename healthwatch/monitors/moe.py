@@ -41,9 +41,9 @@ class TokensPerExpert:
         self._topk_series = table.register("router_topk", [labels for labels, _ in self._topk])
         self._topk_values = np.array([k for _, k in self._topk], np.float64)
 
-    def micro_step(self, counters: Stack) -> None:
-        """The experts of each layer, as the model's counter stands."""
-        self._micro_steps.append(self._counters.read(counters, inside_step=bool(self._micro_steps)))
+    def micro_step(self, counters: Stack, before: Stack | None = None) -> None:
+        """The experts of each layer, as the model's counter stands; `before` as it stood before the micro-batch."""
+        self._micro_steps.append(self._counters.read(counters, bool(self._micro_steps), before))
 
     def counted(self, counts: Stack) -> None:
         """As `micro_step`, where the counts of the micro-batch itself are known."""
@@ -84,11 +84,14 @@ class Counters:
         self._last_pass = np.zeros(layers, bool)  # seen to fall between two micro-batches
         self._falls = np.zeros(layers, np.intp)  # at step ends, in a row
 
-    def read(self, counters: Stack, inside_step: bool) -> Stack:
+    def read(self, counters: Stack, inside_step: bool, began: Stack | None = None) -> Stack:
+        """Counts of a micro-batch; `began` is the reading at its begin, where it is not the one before."""
         layout, now = counters.layout, counters.values
         if not layout.layers:
             return counters
         before = self._align(layout)
+        if began is not None and began.sizes == counters.sizes:
+            before = began.values
         layers = np.array(layout.layers)
         change = now - before
         fell = np.minimum.reduceat(change, layout.starts) < 0

@@ -241,6 +241,44 @@ def test_counters_that_grow_give_the_counts_of_each_micro_batch() -> None:
             assert found[m].sum() == 2 * 16 * 2, "two layers, 16 tokens, two experts each"
 
 
+def counts_of(router: Router) -> np.ndarray:
+    return router.tokens_per_expert.asnumpy().ravel().copy()
+
+
+@pytest.mark.parametrize("grows", [True, False], ids=["grows", "last pass"])
+@pytest.mark.parametrize("reset", [False, True], ids=["never reset", "reset by the step"])
+@pytest.mark.parametrize("device", [False, True], ids=["host", "device"])
+def test_a_layer_that_the_backward_pass_runs_again_is_counted_once(grows: bool, reset: bool, device: bool) -> None:
+    loop = Loop(DeviceReader() if device else None, grows=grows)
+    routed: list[np.ndarray] = []
+    for layer in loop.net.decoder.layers:
+        layer.recompute()
+        layer.router.register_forward_hook(
+            lambda cell, *_: routed.append(cell.tokens_per_expert.asnumpy().ravel().copy())
+        )
+    runs = 0
+    for _ in range(3):
+        expected = []
+        for _ in range(MICRO_STEPS):
+            before = loop.counters().copy() if grows else np.zeros(2 * EXPERTS)
+            routed.clear()
+            loss, grads = loop.gradients()
+            runs += len(routed)
+            expected.append(np.concatenate(routed[:2]) - before)  # of the forward pass: the others follow it
+            loop.integration.micro_step(loss, grads)
+        loop.optimizer(grads)
+        loop.integration.step(loss)
+        if reset and grows:
+            for layer in loop.net.decoder.layers:
+                layer.router.tokens_per_expert.set_data(Tensor(np.zeros((1, EXPERTS), np.float32)))
+        samples = loop.flush()
+        for m in range(MICRO_STEPS):
+            np.testing.assert_array_equal(samples["tokens_per_expert", m], expected[m])
+            assert expected[m].sum() == 2 * 16 * 2
+    assert runs == 2 * 2 * 3 * MICRO_STEPS, "each layer ran twice"
+    assert loop.errors == []
+
+
 def test_a_training_step_cell_is_seen_through_the_hook() -> None:
     loop = Loop()
     cell = nn.TrainOneStepCell(loop.net, loop.optimizer)

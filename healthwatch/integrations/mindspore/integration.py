@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from healthwatch.integrations.mindspore.maxima import Maxima, Taken
 from healthwatch.integrations.mindspore.optimizer import learning_rate, loss_scale, on_gradients, parameter_names
+from healthwatch.integrations.mindspore.passes import Counted, Passes
 from healthwatch.integrations.mindspore.profiler import MindSporeProfiler
 from healthwatch.integrations.mindspore.ranks import rank, ranks
 from healthwatch.integrations.mindspore.reading import HostReader, Reader, Reading, host_array, norm, reader
@@ -41,7 +42,7 @@ Guard: TypeAlias = Callable[[str], AbstractContextManager[Any]]
 class _MicroBatch:
     """What was read at one micro-step, not yet fetched."""
 
-    counters: Reading
+    counters: Counted
     logits: Taken
     loss: Reading | None = None
     own: bool = False  # the loop has handed its gradients, measured or not
@@ -79,6 +80,7 @@ class MindSpore:
         self._routers: Routers = find_routers(model, config.top_k)
         logits = find_logits(model)
         self.logit_names = names(logits)
+        self._passes = Passes(self._routers.taps, self._reader, self._guard)
         self._maxima = Maxima(logits, self._reader, self.pace, self._guard)
         self._known_scale = loss_scale(model, optimizer)
         self._train_state = TrainState(parameter_names(model, optimizer))
@@ -88,6 +90,7 @@ class MindSpore:
             labels = [tap.labels for tap in self._routers.taps]
             self._moe = TokensPerExpert(labels, self._routers.topk, initial)
             monitors.append(self._moe)
+            self._undo.append(self._passes.hook(model))
         self._max_logits = MaxLogits([tap.labels for tap in logits], config.qk_clip_threshold)
         if logits:
             monitors.append(self._max_logits)
@@ -194,8 +197,7 @@ class MindSpore:
 
     def _take(self) -> _MicroBatch:
         """Read counters and logits now: before the update, and before anybody sets them back."""
-        counters = self._reader.copies(tap.tensor() for tap in self._routers.taps)
-        batch = _MicroBatch(counters, self._maxima.take())
+        batch = _MicroBatch(self._passes.take(), self._maxima.take())
         self._micro_batches.append(batch)
         return batch
 
@@ -253,7 +255,8 @@ class MindSpore:
             squares, accumulated = _values(batch.squares, factor), _values(batch.accumulated, factor)
             self._train_state.micro_step(MicroBatch(squares, accumulated, _scalar(batch.loss)))
             if self._routers.taps:
-                self._moe.micro_step(batch.counters.stack)
+                before = batch.counters.before
+                self._moe.micro_step(batch.counters.now.stack, None if before is None else before.stack)
         for maxima in self._maxima.of_step([batch.logits for batch in self._micro_batches]):
             self._max_logits.micro_step(maxima)
         now = time.perf_counter()
