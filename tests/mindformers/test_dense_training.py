@@ -8,11 +8,29 @@ import re
 import pytest
 from training_outcome import CALM, DENSE_STEPS, DIVERGE, LOGITS, NAN, Training
 
+from healthwatch.recording import Run
+
 pytestmark = pytest.mark.long
 
 
-def test_the_training_runs_to_its_end(dense: Training):
-    assert dense.steps_done == DENSE_STEPS
+def test_a_rule_stops_the_training_as_the_trainer_ends_one(dense: Training):
+    """Twenty steps more were asked for: `train()` has returned, and told its callbacks the end."""
+    assert (dense.steps_done, dense.ended_at) == (DENSE_STEPS, DENSE_STEPS)
+    with Run.open(dense.folder / "output") as run:
+        assert run.attempts()[-1].reason == "stopped"
+    assert len(printed(dense, "healthwatch stopped the training: LastStep")) == 1
+
+
+def test_norms_that_the_trainer_has_measured_are_not_computed_again(dense: Training):
+    """Its monitor prints layer 0 and the embedding: our samples of those are its numbers, and no sum was made."""
+    assert len(dense.measured) == 2
+    for micro_step, sums in enumerate(dense.measured):
+        theirs = {name for name, square in sums.items() if square == 0}
+        assert theirs == {name for name in sums if "layers.0" in name or "embedding" in name}
+        assert all(dense.values(3, "micro_norm", micro_step)[name] > 0 for name in sums)
+
+
+def test_every_step_is_watched(dense: Training):
     assert [frame.step for frame in dense.frames] == list(range(1, DENSE_STEPS + 1))
     failed = {part for part in dense.session.guard.failures if not part.startswith("capture refused")}
     assert failed == set()

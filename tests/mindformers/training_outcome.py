@@ -21,7 +21,10 @@ EXPERTS, TOP_K, TOKENS = 4, 2, 32  # tokens a micro-batch
 
 @dataclass
 class Training:
-    """What a training left behind. `routed` is what the routers counted, pass by pass."""
+    """What a training left behind. `routed` is what the routers counted, pass by pass; `measured`, by micro-batch, the
+    sums of squares that healthwatch computed itself at step 3; `ended_at` the step behind which the trainer told its
+    callbacks the end.
+    """
 
     session: Session
     frames: list[Frame]
@@ -31,6 +34,8 @@ class Training:
     steps_done: int
     folder: Path
     routed: list[np.ndarray] = field(default_factory=list)
+    measured: list[dict[str, float]] = field(default_factory=list)
+    ended_at: int = 0
 
     def fired_in(self, steps: range) -> set[str]:
         return {each.rule for each in self.transitions if each.reason == "fired" and each.now.step in steps}

@@ -34,7 +34,19 @@ from healthwatch.integrations.mindformers import HealthWatch
 from healthwatch.recording import Run
 from healthwatch.session import Session
 
-LADDERS = {"critical": [{"log": "error"}, {"profile": {"steps": 2}}], "warning": [{"log": "warning"}]}
+LADDERS = {
+    "critical": [{"log": "error"}, {"profile": {"steps": 2}}],
+    "warning": [{"log": "warning"}],
+    "last": [{"stop": True}],
+}
+STOPPING = {
+    "groups": [
+        {
+            "name": "end",
+            "rules": [{"alert": "LastStep", "expr": f"attempt_step == {DENSE_STEPS}", "escalation": "last"}],
+        }
+    ]
+}
 CAPTURE = {"max_captures": 9, "cooldown": 5, "min_free_disk": "1MiB"}
 
 
@@ -54,6 +66,25 @@ class Faults(TrainerCallback):
         self.steps_done = state.global_step
 
 
+class Beside(TrainerCallback):
+    """What healthwatch has measured itself of step 3, read just before it is fed; and whether the end is told."""
+
+    def __init__(self) -> None:
+        self.measured: list[dict[str, float]] = []  # by micro-batch: sums of squares, 0 where none was computed
+        self.ended_at = 0
+        self.watch: Any = None
+
+    def on_step_end(self, args: Any, state: Any, **kwargs: Any) -> None:
+        if state.global_step == 3:
+            integration = self.watch._integration
+            names = integration._train_state.parameters
+            for batch in integration._micro_batches:
+                self.measured.append(dict(zip(names, batch.squares.values.tolist(), strict=True)))
+
+    def on_train_end(self, args: Any, state: Any, **kwargs: Any) -> None:
+        self.ended_at = state.global_step
+
+
 def parameter(model: Any, name: str) -> Any:
     return next(each for each in model.get_parameters() if each.name.endswith(name))
 
@@ -63,14 +94,17 @@ def scale(parameter: Any, factor: float) -> None:
         parameter.copy_(parameter * factor)
 
 
-def write_config(folder: Path, **sections: Any) -> Path:
-    ours = {
+def write_config(folder: Path, rules: dict[str, Any] | None = None, **sections: Any) -> Path:
+    ours: dict[str, Any] = {
         "run": folder.name,
         "output": str(folder / "output"),
         "escalation": LADDERS,
         "capture": CAPTURE,
         "rules": [f"builtin:{pack}" for pack in ("loss", "gradients", "attention", "moe")],
     }
+    if rules is not None:
+        (folder / "rules.yaml").write_text(yaml.safe_dump(rules))
+        ours["rules"].append("rules.yaml")
     path = folder / "train.yaml"
     path.write_text(yaml.safe_dump({**sections, "healthwatch": ours}))
     return path
@@ -99,12 +133,14 @@ def without_root_handlers() -> Iterator[None]:
 
 
 def run_dense(scratch: Path) -> Training:
-    """Through the constructor. The trainer prints its own norms and losses, and profiles steps 5 and 6 itself."""
+    """Through the constructor. The trainer prints its own norms and losses, and profiles steps 5 and 6 itself; one of
+    our rules stops it.
+    """
     clear_log(scratch)
     folder = scratch / "dense"
     folder.mkdir()
     config = tiny.base_cfg(
-        steps=DENSE_STEPS,
+        steps=DENSE_STEPS + 20,  # a rule stops it before
         gbs=4,
         lbs=2,
         lr=5e-3,
@@ -134,10 +170,14 @@ def run_dense(scratch: Path) -> Training:
         scale(parameter(model, "layers.0.mlp.linear_fc1.weight"), float("nan"))
 
     faults = Faults({LOGITS: grow, CALM: shrink, DIVERGE: diverge, NAN: poison})
-    watch = HealthWatch(write_config(folder))
+    watch = HealthWatch(write_config(folder, STOPPING))
+    beside = Beside()
+    beside.watch = watch
     with without_root_handlers():
-        tiny.trainer(config, callbacks=[faults, watch], data=tiny.dataset(n=256)).train()
-    return outcome(folder, watch.session, faults.steps_done)
+        tiny.trainer(config, callbacks=[faults, beside, watch], data=tiny.dataset(n=256)).train()
+    found = outcome(folder, watch.session, faults.steps_done)
+    found.measured, found.ended_at = beside.measured, beside.ended_at
+    return found
 
 
 def run_moe(scratch: Path) -> Training:
