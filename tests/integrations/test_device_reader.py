@@ -47,6 +47,30 @@ def test_sums_of_squares_are_those_of_the_host(monkeypatch, small, held, dtype):
     assert found.values == pytest.approx(HostReader().squares(grads).values, rel=1e-3 if dtype == np.float16 else 1e-6)
 
 
+@pytest.mark.parametrize("small", [0, 1 << 16])
+@pytest.mark.parametrize("value", [3.4e38, 1.9e19, 1.8e19, 1e15, 1.0, 1e-18])
+def test_a_finite_gradient_has_a_finite_norm(monkeypatch, small, value):
+    """A sum of squares runs over in float32 from values of 1.8e19 on."""
+    monkeypatch.setattr(reading, "SMALL", small)
+    mixed = np.array([[value, -value], [0.5 * value, 1e-9 * value]], np.float32)
+    grads = [mindspore.Tensor(np.full((3, 4), value, np.float32)), mindspore.Tensor(mixed)]
+    device = DeviceReader()
+    found = device.squares(grads)
+    device.fetch()
+    assert np.sqrt(found.values) == pytest.approx(np.sqrt(HostReader().squares(grads).values), rel=1e-5)
+
+
+@pytest.mark.parametrize("small", [0, 1 << 16])
+def test_what_is_not_finite_stays_so(monkeypatch, small):
+    monkeypatch.setattr(reading, "SMALL", small)
+    grads = [mindspore.Tensor(np.array([3e38, bad], np.float32)) for bad in (np.inf, -np.inf, np.nan)]
+    device = DeviceReader()
+    found = device.squares(grads)
+    device.fetch()
+    assert np.isposinf(found.values[:2]).all()
+    assert np.isnan(found.values[2])
+
+
 def test_one_copy_a_step_whatever_was_read(crossings):
     device = DeviceReader()
     grads = gradients()
@@ -76,5 +100,9 @@ def test_no_kernel_for_each_of_a_thousand_small_gradients(monkeypatch):
     device = DeviceReader()
     device.squares([gradient for _ in range(50) for gradient in gradients()])
     device.fetch()
-    assert calls.count("stack") == len(set(SHAPES))
-    assert len(calls) <= 10
+    shapes = len(set(SHAPES))
+    assert {name: calls.count(name) for name in set(calls)} == {
+        "stack": shapes,
+        "square": 2 * shapes,  # as they are, and scaled down
+        "concat": shapes + 2,  # both sums of a shape; all sums; all readings
+    }

@@ -16,6 +16,7 @@ from healthwatch.monitors.norms import squared_sum
 
 SMALL = 1 << 16  # values of a gradient, up to which launching a kernel costs more than its work
 HELD = 1 << 23  # values of small gradients that wait, at most
+SCALE = 2.0**-96  # of values whose squares run over in float32
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ class Reading:
     sizes: tuple[int | None, ...]
     values: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     order: NDArray[np.intp] | None = None  # of what crosses, where it is not that of the values
+    scaled: NDArray[np.intp] | None = None  # where the sums of the same squares, times SCALE twice, lie in it
 
     @property
     def stack(self) -> Stack:
@@ -93,7 +95,7 @@ class _Small:
 class DeviceReader:
     """For tensors on a device: sums stay there, are stacked, and cross in one copy a step.
 
-    Sums of squares are float32 there, so that a norm above 1.8e19 is read as infinity.
+    They are float32 there: beside each goes one of the values scaled down, which is taken where the first has run over.
     """
 
     def __init__(self) -> None:
@@ -102,9 +104,12 @@ class DeviceReader:
         self._held = 0
 
     def square(self, gradient: Any) -> Any:
-        """One kernel for a large gradient; small ones wait for others of their shape, to be summed by one kernel."""
+        """A sum for a large gradient; small ones wait for others of their shape, to be summed together."""
         if gradient.size > SMALL:
-            return _half_of_squares()(_float32(gradient)) * 2.0
+            from mindspore import ops
+
+            values, half = _float32(gradient), _half_of_squares()
+            return ops.stack([half(values), half(values * SCALE)]) * 2.0
         small = _Small(gradient)
         self._small.append(small)
         self._held += gradient.size
@@ -121,7 +126,7 @@ class DeviceReader:
             groups.setdefault((tuple(each.gradient.shape), each.gradient.dtype), []).append(each)
         for group in groups.values():
             together = _float32(ops.stack([each.gradient for each in group])).reshape(len(group), -1)
-            sums = ops.square(together).sum(axis=1)
+            sums = ops.concat([ops.square(values).sum(axis=1) for values in (together, together * SCALE)])
             for place, each in enumerate(group):
                 each.gradient, each.sums, each.place = None, sums, place
 
@@ -130,23 +135,20 @@ class DeviceReader:
         from mindspore import Tensor, float32, ops
 
         self._sum_small()
-        parts: dict[int, tuple[Any, int]] = {}
-        order, size = np.empty(len(squares), np.intp), 0
-        single: list[Any] = []
-        for each in squares:
-            if isinstance(each, _Small) and id(each.sums) not in parts:
-                parts[id(each.sums)] = each.sums, size
-                size += each.sums.size
+        starts: dict[int, int] = {}
+        order, scaled = np.empty(len(squares), np.intp), np.empty(len(squares), np.intp)
+        tensors: list[Any] = []
+        size = 0
         for place, each in enumerate(squares):
-            if isinstance(each, _Small):
-                order[place] = parts[id(each.sums)][1] + each.place
-            else:
-                order[place] = size + len(single)
-                single.append(Tensor(0.0, float32) if each is None else each)
-        tensors = [made for made, _ in parts.values()] + ([ops.stack(single)] if single else [])
-        return self._later(
-            Reading((len(squares),), order=order), ops.concat(tensors) if tensors else Tensor([], float32)
-        )
+            sums = Tensor([0.0, 0.0], float32) if each is None else each.sums if isinstance(each, _Small) else each
+            if id(sums) not in starts:
+                starts[id(sums)] = size
+                tensors.append(sums)
+                size += sums.size
+            order[place] = starts[id(sums)] + (each.place if isinstance(each, _Small) else 0)
+            scaled[place] = order[place] + sums.size // 2
+        reading = Reading((len(squares),), order=order, scaled=scaled)
+        return self._later(reading, ops.concat(tensors) if tensors else Tensor([], float32))
 
     def squares(self, gradients: Sequence[Any]) -> Reading:
         return self.stack([None if gradient is None else self.square(gradient) for gradient in gradients])
@@ -171,6 +173,8 @@ class DeviceReader:
         for reading, tensor in pending:
             values = host[start : start + tensor.size]
             reading.values = values if reading.order is None else values[reading.order]
+            if reading.scaled is not None:
+                reading.values = np.where(np.isinf(reading.values), values[reading.scaled] / SCALE**2, reading.values)
             start += tensor.size
 
     def _later(self, reading: Reading, tensor: Any) -> Reading:
