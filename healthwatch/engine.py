@@ -64,9 +64,9 @@ class Engine:
         now = self.clock.at(frame)
         self.history.extend(frame)
         problems: list[Problem] = []
-        changed = [
-            (watch, watch.advance(frame, self.book, now, self.clock.attempt_step, problems)) for watch in self.watches
-        ]
+        attempt_step = self.clock.attempt_step
+        with self._program.silenced():
+            changed = [(watch, watch.advance(frame, self.book, now, attempt_step, problems)) for watch in self.watches]
         return self._outcome(changed, now, problems)
 
     @property

@@ -108,7 +108,7 @@ class Watch:
             self.rows.append(frame.step)
         if self.silent:
             self.silent = not any(vector.known.any() for _, vector in ticks)
-        if not len(ledger) and not any(vector.kept.any() for _, vector in ticks):
+        if not len(ledger) and not any(vector.breaches() for _, vector in ticks):
             return None
         seen = fold(ticks, ledger.result, self._micro_steps(frame))
         return seen if self.until is None or not len(ledger) else self._hold(seen, self.until, frame, ledger)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -43,6 +44,7 @@ class Program:
     def __init__(self, history: History, *, subquery_step: int = TICKS_PER_STEP, shortcuts: bool = True) -> None:
         self.history = history
         self.stalled_seconds = 0.0
+        self.silent = False
         self.queries: list[Query] = []
         self._planner = Planner(history, subquery_step, lambda: self.stalled_seconds, shortcuts=shortcuts)
         self._epoch = 0
@@ -77,6 +79,16 @@ class Program:
             demands = [each for each in self._planner.demands if each.selection.matches(metric)]
             self._keeps[metric] = partial(_oldest, demands) if demands else None
         return self._keeps[metric]
+
+    @contextmanager
+    def silenced(self) -> Iterator[None]:
+        """Many evaluations on end: whether 1/0 warns is settled once for all of them."""
+        with silence():
+            self.silent = True
+            try:
+                yield
+            finally:
+                self.silent = False
 
     def users(self) -> Mapping[int, int]:
         """How many expressions use each node, by its identity."""
@@ -166,6 +178,8 @@ class Query:
         self.window = window
         self._selections = selections
         self._public = Derived(Merge.shown)
+        self._last: Vector | None = None
+        self._shown: Vector | None = None
         self._reading: dict[int, bool] = {}
         self._reading_of = -1
         calls = {each.function for each in ast.walk(expression.tree) if isinstance(each, ast.Call)}
@@ -209,9 +223,15 @@ class Query:
     def _at(self, moment: Moment) -> Vector:
         if self.vector is None:
             raise TypeError(f"{self.expression.text} has no value at an instant")
-        with silence():
+        if self.program.silent:
             vector = self.vector.at(moment)
-        return self._public(vector.labels)(vector)
+        else:
+            with silence():
+                vector = self.vector.at(moment)
+        if vector is not self._last:
+            self._last, self._shown = vector, self._public(vector.labels)(vector)
+        assert self._shown is not None
+        return self._shown
 
     def plan(self) -> tuple[Planned, ...]:
         """The nodes of the expression, each below those that need it, once each."""

@@ -128,7 +128,7 @@ def screened(planner: Planner, node: ast.Binary, plain: VectorNode) -> VectorNod
     if pattern is None:
         return plain
     arbiter = planner.arbiter(pattern)
-    arbiter.bounds.add(pattern.bound)
+    arbiter.decides(pattern.bound)
 
     def decide(moment: Moment) -> Vector:
         decided = arbiter.at(moment, pattern.bound)
@@ -149,8 +149,10 @@ class Decided:
     known: Mask
 
     def compared(self, pattern: Pattern) -> Vector:
+        if not len(self.which):
+            return self.labels.clear()
         kept = nothing(len(self.values))
-        if len(self.which) and (holds := self.defined & pattern.compare(self.found)).any():
+        if (holds := self.defined & pattern.compare(self.found)).any():
             kept = kept.copy()
             kept[self.which] = holds
         return Vector(self.labels, self.values, kept, self.known)
@@ -160,11 +162,17 @@ class Arbiter:
     """Decides all comparisons of one function of one window: what the least of the bounds needs serves the others."""
 
     def __init__(self, pattern: Pattern, moving: Moving, screen: Screen) -> None:
-        self.bounds: set[float] = set()
+        self._bounds: set[float] = set()
+        self._least = math.inf
         self._function, self._min_samples = pattern.function, pattern.min_samples
         self._moving, self._screen = moving, screen
         self._span: Span | None = None
         self._decided: dict[float, Decided | None] = {}
+
+    def decides(self, bound: float) -> None:
+        """A comparison with this bound will be asked for."""
+        self._bounds.add(bound)
+        self._least = min(self._bounds)
 
     def at(self, moment: Moment, bound: float) -> Decided | None:
         """None where only the plain way will do."""
@@ -174,7 +182,7 @@ class Arbiter:
         if span is not self._span:
             self._span = span
             self._decided.clear()
-        return self._decide(span, min(self.bounds)) or self._decide(span, bound)
+        return self._decide(span, self._least) or self._decide(span, bound)
 
     def _decide(self, span: Span, bound: float) -> Decided | None:
         if bound not in self._decided:

@@ -42,12 +42,13 @@ class Labels(Sequence[LabelSet]):
     `drop` marks names that disappear from the result: until then `by (__name__)` still sees them.
     """
 
-    __slots__ = ("_nameless", "drop", "sets")
+    __slots__ = ("_clear", "_nameless", "drop", "sets")
 
     def __init__(self, sets: Iterable[LabelSet], drop: Mask | None = None) -> None:
         self.sets = tuple(sets)
         self.drop = drop if drop is not None and drop.any() else None
         self._nameless: Labels | None = None
+        self._clear: Vector | None = None
 
     @overload
     def __getitem__(self, index: int) -> LabelSet: ...
@@ -68,6 +69,13 @@ class Labels(Sequence[LabelSet]):
             named = any(METRIC_NAME in dict(labels) for labels in self.sets)
             self._nameless = Labels(self.sets, everything(len(self.sets))) if named else self
         return self._nameless
+
+    def clear(self) -> Vector:
+        """Everything known and nothing kept; always the same object."""
+        if self._clear is None:
+            size = len(self.sets)
+            self._clear = Vector(self, zeros(size), nothing(size), everything(size))
+        return self._clear
 
     def shown(self) -> list[LabelSet]:
         """The label sets as a result has them: names that are to be dropped are gone."""
@@ -107,6 +115,10 @@ class Vector:
     def scalar(self) -> float:
         """The value of a vector that stands for a scalar."""
         return float(self.values[0])
+
+    def breaches(self) -> bool:
+        """Whether any element is kept."""
+        return self.kept is not nothing(len(self.kept)) and bool(self.kept.any())
 
     def complete(self) -> bool:
         """Whether it is plain from the masks alone that every element is kept."""
