@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping
 
 from healthwatch.alerting.block import RuleText
-from healthwatch.alerting.text import number_text, place_text, series_text
 from healthwatch.alerting.model import Incident, Intent
+from healthwatch.alerting.text import number_text, place_text, series_text
 
 LOGGER = logging.getLogger("healthwatch")
 LEVELS = {

@@ -9,8 +9,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from healthwatch.actions.captures.afterwards import conclude, interrupt, leave
+from healthwatch.actions.captures.afterwards import conclude, interrupt
 from healthwatch.actions.captures.draft import draft, draft_window
+from healthwatch.actions.captures.endings import Endings
 from healthwatch.actions.captures.finishing import Finishing
 from healthwatch.actions.captures.limits import Limits, Reason, captures_on, free_disk
 from healthwatch.actions.captures.manifest import Capture, CaptureNote, Kind, folder_name, refused
@@ -79,9 +80,8 @@ class Captures:
         self._limits = Limits(settings, folder, int(meta.get("rank", 0)), free)
         self._window, self._requests = window, requests
         self._reference = ReferencePlan(settings.reference_at)
-        self._stop_limit = stop_limit
+        self._endings = Endings(profiler, self._notes.write_manifest, tell, stop_limit)
         self._current: Capture | None = None
-        self._finishing: list[Finishing] = []
         self._closed = self._over = False
         self._restore()
 
@@ -165,22 +165,8 @@ class Captures:
         capture = self._current
         if capture is not None and self.state is State.RECORDING:
             self._finish(capture)
-        deadline = time.monotonic() + timeout
-        for each in list(self._finishing):
-            if each.done.wait(max(deadline - time.monotonic(), 0.0)):
-                continue
-            if each.stopped.is_set():
-                self._leave(each.capture)
-            else:
-                each.give_up("the profiler's stop was still hanging when the run ended")
+        self._endings.close(timeout)
         self._look()
-
-    def _leave(self, capture: Capture) -> None:
-        """Its analysis takes longer than the training may be held."""
-        try:
-            leave(capture.folder, self._profiler.trace_pattern)
-        except OSError as error:
-            self._tell("capture analysis", f"nobody waits for the trace in {capture.records}: {error.strerror}")
 
     # Asking
 
@@ -285,20 +271,14 @@ class Captures:
         capture.stage, self.state = "finishing", State.FINISHING
         self._notes.write(capture)
         self._current = None
-        finishing = Finishing(capture, self._profiler, self._notes.write_manifest)
-        self._finishing.append(finishing)
-        finishing.start()
+        self._endings.begin(capture)
 
     def _look(self) -> None:
         """See what the threads that end windows have come to."""
-        for each in list(self._finishing):
-            if not each.stopped.is_set() and not each.done.is_set() and each.waited() > self._stop_limit:
-                each.give_up(f"the profiler's stop has been hanging for {each.waited():.0f} s")
-            if self.state is State.FINISHING and each.stopped.is_set():
-                self.state = State.IDLE
-            if each.done.is_set():
-                self._finishing.remove(each)
-                self._conclude(each)
+        for each in self._endings.look():
+            self._conclude(each)
+        if self.state is State.FINISHING and not self._endings.stopping:
+            self.state = State.IDLE
 
     def _conclude(self, finishing: Finishing) -> None:
         capture = finishing.capture

@@ -110,7 +110,7 @@ class Bench:
 
     def settle(self, step: int) -> None:
         """Let the threads come to their end, and look once more."""
-        for each in list(self.captures._finishing):
+        for each in list(self.captures._endings._under_way):
             assert each.done.wait(20)
         self.captures.step_end(step)
 

@@ -257,7 +257,7 @@ def test_an_analysis_that_outlives_the_run(bench: Bench) -> None:
     assert bench.captures.notes["Spike@100"].state == "finishing"
     assert bench.told == []
     bench.profiler.analysed = True
-    assert bench.captures._finishing[0].done.wait(20)
+    assert bench.captures._endings._under_way[0].done.wait(20)
     assert bench.manifest("Spike@100")["state"] == "finished"
 
 

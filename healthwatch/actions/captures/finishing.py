@@ -19,7 +19,7 @@ ANALYSIS_LIMIT = 600.0  # seconds
 _LOOK_AGAIN = 0.1  # seconds
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Finishing:
     """One window on its way to a checked trace. `stopped` and `done` are set by its own thread."""
 
