@@ -5,6 +5,7 @@ Beside each training runs its twin without healthwatch: the buffers and losses o
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import pairwise
@@ -321,6 +322,18 @@ def test_a_forward_pass_in_a_graph_runs_as_without_us() -> None:
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
     assert watched.seen[0][1, 1] == 0, "as the model shows it"
     assert watched.seen[0][0, 0] > 0
+
+
+def test_a_copy_of_the_model_is_not_watched() -> None:
+    """Weights averaged over steps are often held in one."""
+    net, inputs = Net("running resettable"), batches(1)[0]
+    watched = Watched(net, None)
+    twin = copy.deepcopy(net)
+    twin.reset()
+    assert float(twin(inputs[0] * 1000, inputs[1])) > 0
+    loss = net(*inputs)
+    watched.step(loss)
+    assert max(watched.seen[0].values()) < 50
 
 
 def test_after_detach_nothing_is_watched() -> None:
