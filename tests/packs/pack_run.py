@@ -60,8 +60,8 @@ class Heard:
         return sorted({step for step, name, _ in self.fired if name == rule})
 
 
-def run(samples: Samples, rules: Sequence[Rule] | None = None) -> Heard:
-    """Everybody is told of everything that fires, whatever its severity."""
+def run(samples: Samples, rules: Sequence[Rule] | None = None, absent: Mapping[str, range] = {}) -> Heard:
+    """Everybody is told of everything that fires, whatever its severity; `absent` has no sample at these steps."""
     table, heard = SeriesTable(), Heard()
     engine = Engine(about(samples) if rules is None else rules, table, TOLD)
     series = {metric: table.register(metric, labels) for metric, (labels, _) in samples.items()}
@@ -69,7 +69,7 @@ def run(samples: Samples, rules: Sequence[Rule] | None = None) -> Heard:
     for step in range(1, steps + 1):
         frame = Frame(step, time=10.0 * step)
         for metric, (_, values) in samples.items():
-            if step <= len(values):
+            if step <= len(values) and step not in absent.get(metric, ()):
                 rows = values[step - 1]
                 for m, row in enumerate(rows if rows.ndim == 2 else ()):
                     frame.add(series[metric], row, m)

@@ -160,6 +160,103 @@ def test_an_incident_of_five_hundred_steps_is_two_messages(what: str) -> None:
     assert all(not incident.active for incident in last[2])
 
 
+@pytest.mark.long
+def test_a_rise_in_severity_is_the_only_message_between() -> None:
+    """What began as a warning and is no bad batch any more is told once more: somebody else may have to get up."""
+    heard = run(plateau("loss", {}, 2.5, 7.5))
+    assert [(step, reason) for step, reason, _ in heard.told[:2]] == [(402, "opened"), (405, "severity")]
+    assert [reason for _, reason, _ in heard.told] == ["opened", "severity", "resolved"]
+    assert heard.told[-1][0] > 900
+
+
+def level(low: float, high: float, sigma: float = 0.0) -> NDArray[np.float64]:
+    """500 bad steps between 400 good ones and 1,100 good ones."""
+    return np.concatenate([np.full(400, low), np.full(500, high), np.full(1100, low)]) * noise(2000, sigma)
+
+
+def experts(*bad: float) -> Samples:
+    """Eight experts of one layer with 1,000 tokens each, and for 500 steps so many."""
+    places = [{"block": "decoder", "layer": "2", "expert": str(expert)} for expert in range(8)]
+    tokens = np.stack([level(1000.0, each) for each in bad], axis=1)
+    return {
+        "tokens_per_expert": (places, tokens),
+        "router_topk": ([{"block": "decoder", "layer": "2"}], level(2, 2)[:, None]),
+    }
+
+
+def apart(metric: str, factor: float, sigma: float = 0.0) -> Samples:
+    """Eight ranks, the sixth of them apart."""
+    own = noise(2000, 0.02)
+    values = np.stack(
+        [own * noise(2000, sigma, rank) * (level(1, factor) if rank == 5 else 1) for rank in range(8)], axis=1
+    )
+    return {metric: ([{"rank": str(rank)} for rank in range(8)], values)}
+
+
+def resumed() -> Samples:
+    steps = np.concatenate([np.arange(1.0, 401), np.arange(1.0, 1601)])
+    return {"loss": alone(level(2.0, 2.8, 0.01)), "attempt_step": alone(steps)}
+
+
+def growing() -> Samples:
+    values = np.concatenate([np.full(600, 20.0), np.linspace(20, 90, 500), np.full(900, 20.0)]) * noise(2000, 0.001)
+    return {"max_attention_logit": ([HEAD], values[:, None])}
+
+
+ONE_BY_ONE: dict[str, Samples] = {
+    "LossNonFinite": {"loss": alone(level(2.5, np.nan, 0.02))},
+    "LossSpike": {"loss": alone(level(2.5, 4.2, 0.02))},
+    "LossSpikeSevere": {"loss": alone(level(2.5, 7.5, 0.02))},
+    "LossCollapse": {"loss": alone(level(2.5, 0.001, 0.02))},
+    "LossJumpAfterResume": resumed(),
+    "GradNormNonFinite": {"grad_norm": alone(level(1.0, np.inf, 0.2))},
+    "GradNormSpike": {"grad_norm": alone(level(1.0, 9.0, 0.2))},
+    "AttentionLogitHigh": {"max_attention_logit": ([HEAD], level(20, 150, 0.02)[:, None])},
+    "AttentionLogitExtreme": {"max_attention_logit": ([HEAD], level(20, 1500, 0.02)[:, None])},
+    "AttentionLogitGrowth": growing(),
+    "AttentionClipIneffective": {
+        "max_attention_logit": ([HEAD], level(20, 150, 0.02)[:, None]), "qk_clip_threshold": alone(level(100, 100)),
+    },
+    "ExpertDead": experts(0, *[1143] * 7),
+    "ExpertImbalance": experts(3200, *[686] * 7),
+    "ExpertImbalanceSevere": experts(3900, 3900, *[34] * 6),
+    "ExpertSaturation": experts(3900, 3900, *[34] * 6),
+    "OverflowBurst": {"overflow": alone(level(0, 1))},
+    "UpdatesSkipped": {"skipped_update": alone(level(0, 1))},
+    "LossScaleCollapse": {"loss_scale": alone(level(65536, 64))},
+    "RankSlow": apart("step_time", 2.0, 0.01),
+    "RankLossApart": apart("device_loss", 2.0, 0.01),
+    "RankGradNormApart": apart("grad_norm", 1.2),
+    "StepsSlower": {"step_time": alone(level(10, 12, 0.01))},
+    "StepsStalling": {"step_time": alone(level(10, 45, 0.02))},
+    "MetricConstant": {"loss": alone(np.where(level(0, 1) > 0, 2.5, 2.5 * noise(2000, 0.02)))},
+    "MetricMissing": {"loss": alone(level(2.5, 2.5, 0.02)), "step_time": alone(level(10, 10, 0.02))},
+}  # fmt: skip
+OTHERWISE = {
+    "ParamGradNormSpike": "about single micro-batches: half a window of a higher norm is what it takes for usual",
+    "RunFailed": "a run ends once: tests/session/test_run_failed.py",
+    "TrainingStalled": "no step ends: tests/ruletest/test_ruletest_standstill.py",
+}
+
+
+def test_every_shipped_rule_is_among_them() -> None:
+    assert {rule.name for rule in shipped()} == {*ONE_BY_ONE, *OTHERWISE}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rule", ONE_BY_ONE)
+def test_each_rule_by_itself_tells_of_five_hundred_steps_twice(rule: str) -> None:
+    """That it began while it did, and that it is over when it is; neither a flap nor a recovery between."""
+    only = [each for each in shipped() if each.name == rule]
+    absent = {"loss": range(401, 901)} if rule == "MetricMissing" else {}
+    heard = run(ONE_BY_ONE[rule], only, absent)
+    assert heard.failed == set()
+    assert [reason for _, reason, _ in heard.told] == ["opened", "resolved"], heard.told
+    (began, *_), (ended, *_) = heard.told
+    assert 400 < began <= (1100 if rule == "AttentionLogitGrowth" else 900)
+    assert ended > (1100 if rule == "AttentionLogitGrowth" else 900)
+
+
 @pytest.mark.parametrize(
     ("metric", "level", "high"),
     [("loss", 2.5, 4.5), ("loss", 2.5, 6.0), ("grad_norm", 1.0, 9.0), ("step_time", 10.0, 12.0)],
