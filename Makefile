@@ -9,17 +9,15 @@ PYTEST ?=
 LANGUAGE_SERVER := .tools/language-server/2.0.0
 PROMETHEUS := .tools/prometheus-alertmanager
 
-.PHONY: demo test lint types layers unit beside core mindformers bench tools available clean
+.PHONY: demo test lint types layers unit demo-tests core mindformers bench tools available clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m examples.moe_pretrain.run
 
-# What needs one environment runs beside what needs the others: two cores are busy, and nobody waits twice.
-test: lint types layers
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=line unit beside
-
-beside: core
-	$(MAKE) --no-print-directory mindformers
+# Two at a time, in this order: environments are installed side by side, and the longest part runs beside all others.
+test:
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=line \
+		lint types layers $(CORE)/.core $(TRAINER) unit demo-tests core mindformers
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -32,7 +30,10 @@ layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev available
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest --ignore=tests/demo $(PYTEST)
+
+demo-tests: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/demo -p no:cacheprovider
 
 # The core once more without MindSpore and extras, on numpy 2: what a side-car on a log installs. All of what it leaves out stands
 # in this command, and ran in `unit`: the modules that cannot be imported without MindSpore, and the marked tests.
@@ -43,8 +44,9 @@ core: $(CORE)/.core available
 
 # The real trainer of MindSpore Transformers on a CPU; the shims that let it run there lie in ../shared.
 ifneq ($(wildcard ../shared/mindformers-cpu),)
-mindformers: $(MINDFORMERS)/.ready
-	$(MINDFORMERS)/bin/python -m pytest tests/mindformers -p no:cacheprovider $(PYTEST)
+TRAINER := $(MINDFORMERS)/.ready
+mindformers: $(TRAINER)
+	$(MINDFORMERS)/bin/python -m pytest tests/mindformers -p no:cacheprovider
 else
 mindformers:
 	@echo "tests/mindformers: skipped, needs ../shared, which is not here"

@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 FILE = re.compile(r"<!-- file: (?P<path>\S+) -->\n```(?P<kind>\w+)\n.*?```\n", re.DOTALL)
@@ -40,6 +42,7 @@ def current() -> str:
         return refreshed(README.read_text(encoding="utf-8"), tour)
 
 
+@pytest.mark.long
 def test_the_tour_is_what_really_happens() -> None:
     assert README.read_text(encoding="utf-8") == current()
 

@@ -257,6 +257,7 @@ def test_each_rule_by_itself_tells_of_five_hundred_steps_twice(rule: str) -> Non
     assert ended > (1100 if rule == "AttentionLogitGrowth" else 900)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("metric", "level", "high"),
     [("loss", 2.5, 4.5), ("loss", 2.5, 6.0), ("grad_norm", 1.0, 9.0), ("step_time", 10.0, 12.0)],
