@@ -1,6 +1,6 @@
 """What the engine costs, lifecycle included, beside plain numpy on the same rules: `python benchmarks/engine.py`.
 
-Use the ratios: both sides of each are measured in the same run, step by step in turn.
+Use the ratios: both sides of each are measured in the same run, a few steps each in turn.
 """
 
 from __future__ import annotations
