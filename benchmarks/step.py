@@ -1,7 +1,8 @@
 """How long healthwatch's own calls take in a loop of 1,000 steps while its receiver accepts and never answers.
 
 All shipped packs over parameters at two micro-steps and two MoE layers. Faults fire all along, so that messages are
-written and wait. Target: no call above 50 ms.
+written and wait. Target: no call above 50 ms. On a busy machine a call waits for a processor as well, so the processor
+time of the loop's own thread stands beside: what lies between them is no work of ours, but waits for machine or disk.
 """
 
 from __future__ import annotations
@@ -33,15 +34,16 @@ T = TypeVar("T")
 
 @dataclass
 class Stopwatch:
-    """Wall time of every call, by its name, in milliseconds."""
+    """Wall and processor time of every call, by its name, in milliseconds."""
 
-    taken: dict[str, list[float]] = field(default_factory=dict)
+    taken: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        began = time.perf_counter()
+        began = time.perf_counter(), time.thread_time()
         yield
-        self.taken.setdefault(name, []).append((time.perf_counter() - began) * 1000)
+        wall, processor = time.perf_counter() - began[0], time.thread_time() - began[1]
+        self.taken.setdefault(name, []).append((wall * 1000, processor * 1000))
 
     def wrap(self, name: str, call: Callable[..., T]) -> Callable[..., T]:
         def timed(*args: Any, **named: Any) -> T:
@@ -52,8 +54,14 @@ class Stopwatch:
 
     def rows(self) -> Iterator[str]:
         for name, taken in self.taken.items():
-            median, p99, longest = np.percentile(taken, (50, 99, 100))
-            yield f"{name:<12} {len(taken):>6} {median:>9.3f} {p99:>9.3f} {longest:>9.3f}"
+            median, p99, longest = np.percentile([wall for wall, _ in taken], (50, 99, 100))
+            processor = max(processor for _, processor in taken)
+            yield f"{name:<12} {len(taken):>6} {median:>9.3f} {p99:>9.3f} {longest:>9.3f} {processor:>9.3f}"
+
+    def longest(self) -> tuple[float, float]:
+        """Of all calls, by the wall and in processor time; not always the same call."""
+        walls, processors = zip(*(each for taken in self.taken.values() for each in taken), strict=True)
+        return max(walls), max(processors)
 
 
 def split(hw: Session, timed: Stopwatch) -> None:
@@ -99,8 +107,8 @@ def write_config(folder: Path, url: str) -> Path:
     return path
 
 
-def measure(parameters: int, steps: int) -> float:
-    """Run one loop, print its table, return the longest call in milliseconds."""
+def measure(parameters: int, steps: int) -> tuple[float, float]:
+    """Run one loop, print its table, return the longest call in milliseconds, by the wall and in processor time."""
     timed = Stopwatch()
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as hole:
         config = write_config(Path(folder), f"json://127.0.0.1:{hole.getsockname()[1]}/")
@@ -114,12 +122,12 @@ def measure(parameters: int, steps: int) -> float:
             said, waiting = len(run.transitions()), sum(row.accepted is None for row in run.outbox())
             size = run.path.stat().st_size / steps
     print(f"\n{parameters:,} parameters, {steps:,} steps, {said} transitions, {waiting} notices wait")
-    print(f"{'call':<12} {'calls':>6} {'median':>9} {'p99':>9} {'longest':>9}   ms")
+    print(f"{'call':<12} {'calls':>6} {'median':>9} {'p99':>9} {'longest':>9} {'processor':>9}   ms")
     print("\n".join(timed.rows()))
     print(f"per step: {hw.healthwatch_seconds / steps * 1000:.3f} ms, {size / 1000:.1f} kB; close: {closing:.2f} s")
     if hw.guard.failures:
         print(f"problems: {dict(hw.guard.failures)}")
-    return max(max(taken) for taken in timed.taken.values())
+    return timed.longest()
 
 
 def main() -> None:
@@ -128,8 +136,9 @@ def main() -> None:
     parser.add_argument("--parameters", type=int, nargs="+", default=[64, 1024])
     given = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    longest = max(measure(parameters, given.steps) for parameters in given.parameters)
-    print(f"\nlongest call {longest:.1f} ms (target {TARGET:.0f} ms): {'met' if longest <= TARGET else 'missed'}")
+    walls, processors = zip(*(measure(parameters, given.steps) for parameters in given.parameters), strict=True)
+    print(f"\nlongest call {max(walls):.1f} ms, in processor time {max(processors):.1f} ms")
+    print(f"target {TARGET:.0f} ms: {'met' if max(walls) <= TARGET else 'missed'}")
 
 
 if __name__ == "__main__":
