@@ -12,7 +12,7 @@ from healthwatch.promql.parse import parse
 from healthwatch.rulefile.conditions import ConditionProblem, expand
 from healthwatch.rulefile.draft import Draft
 from healthwatch.stream.catalogue import Metric
-from healthwatch.yamlfile import number_hint
+from healthwatch.yamlfile import KeyPath, number_hint
 
 KEYS = ("expr", "until", "detail")
 
@@ -72,8 +72,17 @@ def _misspelt(draft: Draft) -> bool:
 
 def _report(draft: Draft, problem: ConditionProblem) -> None:
     code = CONDITION_CODES[problem.kind]
-    fields: dict[str, Any] = {"at_key": problem.on == "key", "severity": problem.severity, "help": problem.help}
+    help_ = problem.help or _as_truth(draft, ("when", *problem.path))
+    fields: dict[str, Any] = {"at_key": problem.on == "key", "severity": problem.severity, "help": help_}
     draft.report(code, problem.message, "when", *problem.path, **fields)
+
+
+def _as_truth(draft: Draft, path: KeyPath) -> str:
+    """YAML 1.1 has more words for true and false than people know."""
+    written = draft.document.written((*draft.path, *path)) or ""
+    if written.lower() not in ("yes", "no", "on", "off") or draft.document.quoted((*draft.path, *path)):
+        return ""
+    return f"YAML reads {written} as {'true' if written.lower() in ('yes', 'on') else 'false'}"
 
 
 def _params(draft: Draft) -> dict[str, Any]:

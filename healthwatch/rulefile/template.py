@@ -7,10 +7,11 @@ Anything else is a problem at its place; a compiled template never raises.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from healthwatch.diagnostics import did_you_mean
 from healthwatch.rulefile.goformat import go_float, go_verb, humanize, humanize_percentage
 
 Labels: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
@@ -20,6 +21,7 @@ _NUMBER_FUNCTIONS: dict[str, Callable[[float], str]] = {
     "humanize": humanize,
     "humanizePercentage": humanize_percentage,
 }
+_VARIABLES = ("$labels", "$value")
 _FUNCTIONS = (*_NUMBER_FUNCTIONS, "printf")
 _ACTION = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _LABEL = re.compile(r"\$labels\.([A-Za-z_][A-Za-z0-9_]*)")
@@ -103,7 +105,8 @@ def _compile_action(action: re.Match[str]) -> Piece | TemplateProblem:
         return _value if operand == "$value" else _label(operand)
     if function not in _FUNCTIONS:
         place = body.span("pipe" if body["pipe"] else "call")
-        return TemplateProblem(f"no template function is called {function!r}", start + place[0], start + place[1])
+        message = f"no template function is called {function!r}"
+        return TemplateProblem(message, start + place[0], start + place[1], _near(function, _FUNCTIONS))
     if function == "printf":
         return _printf(verb_format, operand, (start, end))
     if verb_format is not None:
@@ -114,12 +117,18 @@ def _compile_action(action: re.Match[str]) -> Piece | TemplateProblem:
     return lambda _labels, value: number_function(value)
 
 
+def _near(written: str, known: Sequence[str]) -> str:
+    return SYNTAX_HELP if written in known else did_you_mean(written, known) or SYNTAX_HELP
+
+
 def _misread(action: re.Match[str]) -> TemplateProblem:
     """Point at the first variable that does not exist, else at the whole action."""
     start = action.start(1)
     for found in re.finditer(r"\$\w*(?:\.\w*)*", action[1]):
         if not re.fullmatch(_REFERENCE, found[0]):
-            return TemplateProblem(f"{found[0]} is not known in a template", start + found.start(), start + found.end())
+            mend = _near(found[0].partition(".")[0], _VARIABLES)
+            message = f"{found[0]} is not known in a template"
+            return TemplateProblem(message, start + found.start(), start + found.end(), mend)
     shown = action[1].strip()
     if not shown:
         return TemplateProblem("this template action is empty", *action.span())

@@ -39,6 +39,23 @@ def test_packs_under_the_rules_schema() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "patterns"),
+    [
+        ("ruletest", ("[rte]*/**/*.test.yaml", "healthwatch/cli/first/*.test.yaml")),
+        ("config", ("healthwatch/cli/first/healthwatch.yaml", "examples/*/train.yaml", "examples/reference/*.yaml")),
+        ("rules", ("healthwatch/cli/first/my-rules.yaml", "examples/tour/my-rules.yaml", "tests/ruletest/**/*s.yaml")),
+    ],
+)  # fmt: skip
+def test_whatever_else_is_shipped_is_valid_under_its_schema(name: str, patterns: tuple[str, ...]) -> None:
+    root = Path(__file__).resolve().parents[2]
+    files = [file for pattern in patterns for file in sorted(root.glob(pattern))]
+    assert len(files) >= 3
+    done = check_jsonschema("--schemafile", resources.path(f"schemas/{name}.schema.json"), *files)
+    assert done.returncode == 0, done.stdout
+
+
 def mappings(part: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(part, dict):
         yield path, part

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from healthwatch.rulefile.goformat import go_float, humanize, humanize_percentage
-from healthwatch.rulefile.template import compile_template
+from healthwatch.rulefile.template import SYNTAX_HELP, compile_template
 
 LABELS = {"param": "layers.0.weight", "__name__": "micro_norm"}
 
@@ -137,3 +137,18 @@ def test_a_compiled_template_never_raises(text: str, value: float) -> None:
     assert isinstance(template.render({"l": "x"}, value), str)
     for problem in problems:
         assert 0 <= problem.start < problem.end <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "mend"),
+    [
+        ("{{ $values }}", 'did you mean "$value"?'),
+        ("{{ $lables.param }}", 'did you mean "$labels"?'),
+        ("{{ $value | humanise }}", 'did you mean "humanize"?'),
+        ("{{ $labels }}", SYNTAX_HELP),
+        ("{{ title $value }}", SYNTAX_HELP),
+    ],
+)
+def test_help(text: str, mend: str) -> None:
+    _, (problem,) = compile_template(text)
+    assert problem.help == mend

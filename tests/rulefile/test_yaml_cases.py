@@ -153,6 +153,12 @@ def test_056_bounds_that_are_no_numbers(shared: Path, tmp_path: Path) -> None:
         assert found.source[: found.span.column - 1 if found.span else 0].rstrip().endswith(f"{key}:")
 
 
+@pytest.mark.parametrize(("word", "read"), [("yes", "true"), ("Off", "false"), ("on", "true"), ("NO", "false")])
+def test_056_a_word_where_a_bound_is_needed_is_explained(tmp_path: Path, word: str, read: str) -> None:
+    (found,) = load(tmp_path, rule("A", f"when: {{threshold: {{metric: loss, above: {word}}}}}")).diagnostics
+    assert (found.message, found.help) == (f'"above" is a number, not {read}', f"YAML reads {word} as {read}")
+
+
 INTEGER_KEYS = ("warmup", "settle", "for_records", "limit", "for", "keep_firing_for")
 ODD_INTEGERS = (
     ".nan",
