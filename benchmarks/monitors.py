@@ -82,6 +82,16 @@ class Model:
             parameter.grad = gradient
 
 
+class Optimizer:
+    """It updates nothing: measured is what is done before an update."""
+
+    def __init__(self, parameters: list[Parameter]) -> None:
+        self.parameters = parameters
+
+    def __call__(self, gradients: list[Any]) -> None:
+        pass
+
+
 def gradients() -> list[Any]:
     from mindspore import Tensor
 
@@ -146,12 +156,13 @@ def loop() -> Callable[[list[Any]], None]:
     from healthwatch.session import Guard
 
     integration, model, table = MindSpore(Guard()), Model(), SeriesTable()
-    optimizer = SimpleNamespace(parameters=model.parameters)
+    optimizer = Optimizer(model.parameters)
     monitors = integration.attach(model, optimizer, Config(run="", output=Path(), rules=(), digest=""), table)
 
     def step(grads: list[Any]) -> None:
         for micro_step in range(MICRO_BATCHES):
             integration.micro_step(1.5, grads, grads if micro_step == 0 else list(grads))
+        optimizer(grads)
         integration.step(1.5)
         frame = Frame(1)
         for monitor in monitors:
