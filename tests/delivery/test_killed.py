@@ -82,12 +82,14 @@ def test_fifty_killed_runs(forked, inbox, tmp_path):
         moment = moments.uniform(-0.05, 0.35)
         run_to_its_end(forked, config, moment)
         twice += check_told(config, [message["message"] for message in inbox.taken])
-        calls.append(float(config.with_name("ended").read_text()))
+        calls.append([1000 * float(each) for each in config.with_name("ended").read_text().split()])
         with Run.open(folder / "output") as run:
             killed += len(run.attempts()) > 1
-    print(f"seed {seed}: {killed} killed under way, {twice} messages twice, longest call {max(calls) * 1000:.1f} ms")
+    own, wall = map(max, zip(*calls, strict=True))
+    longest = f"longest call {own:.1f} ms, {wall:.1f} by the wall"
+    print(f"seed {seed}: {killed} killed under way, {twice} messages twice; {longest}")
     assert killed >= RUNS // 2, "the moments of the kills must fall into the runs"
-    assert sorted(calls)[RUNS // 2] < 0.5, "generous: a busy machine; the benchmark says how much less"
+    assert own < 50
 
 
 def test_a_run_that_is_killed_again_and_again(forked, inbox, tmp_path):

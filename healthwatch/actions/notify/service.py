@@ -21,7 +21,7 @@ from healthwatch.config import Secret
 
 _STATUS = re.compile(r"error=(\d{3})\b")
 _RETRY_AFTER = re.compile(r"retry after (\d+(?:\.\d+)?)", re.IGNORECASE)
-_TYPES = {"critical": "failure", "warning": "warning"}
+_TYPES = {"critical": "FAILURE", "warning": "WARNING"}
 _TITLE_SEAM = 8  # characters by which apprise joins a title to the body where a service has no title
 
 
@@ -108,6 +108,8 @@ def _set_timeouts(plugin: Any, url: str, pace: Pace) -> None:
 
 def _message(plugin: Any, notice: Notice, limit: int | None) -> dict[str, Any]:
     """The arguments of the plugin's `notify`: in a format that it takes, within its limits."""
+    import apprise
+
     format_ = _format(plugin)
     title = " ".join(clean(notice.title).split())
     joined = plugin.title_maxlen <= 0 or getattr(plugin, "overflow_amalgamate_title", False)
@@ -122,10 +124,15 @@ def _message(plugin: Any, notice: Notice, limit: int | None) -> dict[str, Any]:
             convert=lambda text: _convert(text, format_),
             size=lambda text: length(_in_dialect(plugin, text, format_)),
         ),
-        "notify_type": "success" if notice.reason == "resolved" else _TYPES.get(notice.severity, "info"),
-        "body_format": format_,
-        "overflow": "truncate",
+        # plain text in the first versions of apprise 1, enumerations in later ones, whose plugins take nothing else
+        "notify_type": getattr(apprise.NotifyType, _type_of(notice)),
+        "body_format": getattr(apprise.NotifyFormat, format_.upper()),
+        "overflow": apprise.OverflowMode.TRUNCATE,
     }
+
+
+def _type_of(notice: Notice) -> str:
+    return "SUCCESS" if notice.reason == "resolved" else _TYPES.get(notice.severity, "INFO")
 
 
 def _format(plugin: Any) -> str:
