@@ -307,7 +307,8 @@ def experts_in_a_session(steps: int, micro_steps: int) -> dict[str, float]:
     routers = Routers()
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "train.yaml"
-        config.write_text(yaml.safe_dump({"healthwatch": {"output": f"{folder}/output", "rules": ["builtin:moe"]}}))
+        ours = {"output": f"{folder}/output", "rules": ["builtin:moe"], "budget": "100%"}
+        config.write_text(yaml.safe_dump({"healthwatch": ours}))
         with load(config, lambda _model, _guard: routers).attach(routers) as hw:
             for _ in range(steps):
                 for _ in range(micro_steps):
