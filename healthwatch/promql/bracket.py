@@ -6,6 +6,8 @@ fewer than half the median is at least L. Where they are not, L is taken anew fr
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from healthwatch.promql.limits import Limits, below
@@ -13,12 +15,15 @@ from healthwatch.promql.moving import Counts, Span, chunks, count_in, count_out,
 from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats
 
-_QUANTILE, _LOWER = 0.28, 0.1
+_QUANTILE, _LOWER = 0.28, 0.05
 """Low enough that few bounds are passed in a step, high enough to exclude nearly every series. Where a breach is many
 times the median a lower one excludes as many, and is hardly ever passed.
 """
 
-_MANY_TIMES = 3.0
+_MANY_TIMES = 2.5
+
+_GROWN = 1.5
+"""Bounds of a window that fills are bounds of few values: from time to time all are taken anew."""
 
 
 class Bracket:
@@ -28,19 +33,27 @@ class Bracket:
 
     def __init__(self) -> None:
         self._limits = Limits()
+        self._least = math.inf  # of the bounds
+        self._rows = 0  # of the window when all bounds were taken
         self._low: Floats = np.empty(0)
         self._below: Counts = np.zeros(0, np.uint8)
+
+    def expect(self, bound: float) -> None:
+        self._least = min(self._least, bound)
 
     def limit(self, bound: float) -> Floats:
         return self._limits.of(bound)
 
     def rebuild(self, span: Span) -> None:
-        size = len(span.part.columns)
+        size, self._rows = len(span.part.columns), span.count
         self._low, self._below = np.empty(size), counts_for(span, 1)[0]
         self._limits.take(None, np.empty(size))
         self._fit(span, np.arange(size))
 
     def move(self, span: Span, leaving: range, entering: range) -> None:
+        if span.count > _GROWN * self._rows:
+            self.rebuild(span)
+            return
         for row in leaving:
             count_out(self._below, span.row(row) < self._low)
         for row in entering:
@@ -65,7 +78,7 @@ class Bracket:
 
     def _place(self, span: Span) -> int:
         """Where L stands in the ascending window."""
-        return int((_LOWER if self._limits.least > _MANY_TIMES else _QUANTILE) * (span.count - 1))
+        return int((_LOWER if self._least >= _MANY_TIMES else _QUANTILE) * (span.count - 1))
 
 
 def _most_below(span: Span) -> int:

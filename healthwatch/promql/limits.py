@@ -20,19 +20,12 @@ class Limits:
         self.centre: Floats | None = None
         self.divisor: Floats = np.empty(0)
         self._held: dict[float, Floats] = {}
-        self._bounds: set[float] = set()
 
     def of(self, bound: float) -> Floats:
         found = self._held.get(bound)
         if found is None:
-            self._bounds.add(bound)
             found = self._held[bound] = _limit(self.centre, self.divisor, bound)
         return found
-
-    @property
-    def least(self) -> float:
-        """The least bound that was asked for; 0 if none was."""
-        return min(self._bounds, default=0.0)
 
     def take(self, centre: Floats | None, divisor: Floats) -> None:
         """New bounds of all series."""

@@ -37,6 +37,9 @@ class Ordered:
         self._type: type[np.floating[Any]] = np.float64
         self._limits: dict[float, Floats] = {}  # by bound, of this step
 
+    def expect(self, bound: float) -> None:
+        """Its limits are made alike for every bound."""
+
     def limit(self, bound: float) -> Floats:
         found = self._limits.get(bound)
         if found is None:

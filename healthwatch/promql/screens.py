@@ -48,6 +48,9 @@ class Screen(Protocol):
     def tolerant(self) -> bool:
         """Whether the limits hold for series with gaps too."""
 
+    def expect(self, bound: float) -> None:
+        """This bound will be asked for."""
+
     def limit(self, bound: float) -> Floats: ...
 
     def rebuild(self, span: Span) -> None: ...
@@ -162,7 +165,6 @@ class Arbiter:
     """Decides all comparisons of one function of one window: what the least of the bounds needs serves the others."""
 
     def __init__(self, pattern: Pattern, moving: Moving, screen: Screen) -> None:
-        self._bounds: set[float] = set()
         self._least = math.inf
         self._function, self._min_samples = pattern.function, pattern.min_samples
         self._moving, self._screen = moving, screen
@@ -171,8 +173,8 @@ class Arbiter:
 
     def decides(self, bound: float) -> None:
         """A comparison with this bound will be asked for."""
-        self._bounds.add(bound)
-        self._least = min(self._bounds)
+        self._least = min(self._least, bound)
+        self._screen.expect(bound * (1 - _SLACK))
 
     def at(self, moment: Moment, bound: float) -> Decided | None:
         """None where only the plain way will do."""

@@ -52,6 +52,9 @@ class Smoothing:
         self._weight = 0.0  # the sum of the weights of all rows, whether or not they hold a finite sample
         self._holds = (0, 0, 0.0)  # the row that must still be in the window, the last tick, the sum of weights
 
+    def expect(self, bound: float) -> None:
+        """Its limits are made alike for every bound."""
+
     def limit(self, bound: float) -> Floats:
         return self._limits.of(bound)
 

@@ -31,6 +31,9 @@ class Spread:
         self._bounds: Floats = np.empty((4, 0))  # A, B, C, D
         self._counts: Counts = np.zeros((3, 0), np.uint8)  # outside A and D, below B, above C
 
+    def expect(self, bound: float) -> None:
+        """Its limits are made alike for every bound."""
+
     def limit(self, bound: float) -> Floats:
         return self._limits.of(bound)
 
