@@ -38,7 +38,7 @@ def update(
     firing = ledger.firing()
     if incident is None:
         return _open(subject, ledger, firing, now, turn) if len(firing) else None
-    if not transitions:
+    if not any(Phase.FIRING in (found.before, found.after) for found in transitions):
         return incident
     if not len(firing):
         return _end(incident, subject, transitions, ledger, now)
