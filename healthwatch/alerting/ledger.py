@@ -15,7 +15,7 @@ from healthwatch.alerting import few, many
 from healthwatch.alerting.few import BEHIND, Entry
 from healthwatch.alerting.lifecycle import Timing
 from healthwatch.alerting.many import Table
-from healthwatch.alerting.model import Alert, LabelSet, Now, Transitions
+from healthwatch.alerting.model import Alert, LabelSet, Now, Phase, Transitions
 from healthwatch.alerting.rows import (
     ATTEMPT,
     CLEARED,
@@ -41,6 +41,9 @@ _MANY = 8
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+
+_NO_ROWS: Rows = np.zeros(0, np.intp)
 
 
 class Ledger:
@@ -86,7 +89,10 @@ class Ledger:
 
     def firing(self) -> Rows:
         """The rows of the alerts that fire; the same array until an alert begins or ends."""
-        if self._firing is None:
+        if self._firing is None and self._few is not None:
+            firing = [row for row, entry in enumerate(self._few) if entry.alert.phase is Phase.FIRING]
+            self._firing = np.array(firing, np.intp) if firing else _NO_ROWS
+        elif self._firing is None:
             self._firing = (self._columns().rows[:, PHASE] == FIRING).nonzero()[0]
         return self._firing
 
