@@ -44,7 +44,7 @@ class Engine:
         self.history = History(table)
         self.book, self.standing, self.policy = Book(), Standing(), policy
         self._compile(rules, no_data_after)
-        self.clock = Clock()
+        self.clock, self._looks = Clock(), 0
         self._silences: tuple[silence.Silence, ...] = ()
         self._site: Mapping[str, str] = {}
 
@@ -61,7 +61,7 @@ class Engine:
 
     def step(self, frame: Frame) -> Outcome:
         """Evaluate every rule on a closed frame and move alerts, incidents and the ladder by one step."""
-        now = self.clock.at(frame)
+        now, self._looks = self.clock.at(frame), 0
         self.history.extend(frame)
         problems: list[Problem] = []
         attempt_step = self.clock.attempt_step
@@ -83,6 +83,7 @@ class Engine:
         if still is None:
             return None
         now, problems = self.clock.standing_at(time), list[Problem]()
+        self._looks += 1
         watches = [watch for watch in self.watches if watch.query.uses_clock]
         self._program.stalled_seconds = still
         changed = [(watch, watch.tick(self.book, now, problems)) for watch in watches]
@@ -112,6 +113,7 @@ class Engine:
     def pause(self, time: float, mode: Mode) -> Outcome:
         """What is to be told between steps: at a standstill of the training, or at its end (R6). Nothing else moves."""
         now = self.clock.standing_at(time)
+        self._looks += 1
         incidents = [self._silence(incident, now) for incident in self.book.open()]
         intents, self.standing = escalate(incidents, self.standing, self.policy, now, mode)
         problems: list[Problem] = []
@@ -150,7 +152,7 @@ class Engine:
         for watch in self.watches:
             watch.rewind(step)
         self.standing = rewind_standing(self.standing, to)
-        return tuple(self.book.rewind(to))
+        return tuple(self.book.rewind(to, self._by_rule))
 
     def _hold_back(self, incident: Incident, now: Now) -> Incident:
         inhibited_by = self._by_rule[incident.rule].rule.inhibited_by
@@ -172,7 +174,7 @@ class Engine:
     def _with_details(self, intent: Intent, problems: list[Problem]) -> Intent:
         """The intent with the series that its message will list."""
         incidents = tuple(self._detailed(incident, intent.now, problems) for incident in intent.incidents)
-        return replace(intent, incidents=incidents)
+        return replace(intent, incidents=incidents, look=self._looks)
 
     def _detailed(self, incident: Incident, now: Now, problems: list[Problem]) -> Incident:
         if not incident.active:

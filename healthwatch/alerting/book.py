@@ -34,10 +34,10 @@ class Book:
             page = self.pages[rule] = Page()
         return page
 
-    def rewind(self, to: Now) -> list[Transitions]:
+    def rewind(self, to: Now, rules: Iterable[str]) -> list[Transitions]:
         """Go back to step `to.step`: what began later is forgotten, what fires goes on firing."""
         self._turn += 1
-        return [found for rule, page in self.pages.items() for found in page.ledger.rewind(rule, to)]
+        return [found for rule in rules for found in self.page(rule).ledger.rewind(rule, to)]
 
     def settle(self, changed: Iterable[tuple[incidents.Subject, list[Transitions]]], now: Now) -> list[Incident]:
         """Open, grow and close the rules' incidents after a step; returns those that are open or have just ended."""

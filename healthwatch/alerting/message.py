@@ -63,11 +63,15 @@ def render(
 
 
 def notice_id(intent: Intent) -> str:
-    """Receiver, group, reason, step, attempt and a digest of the incidents: the same news has the same id."""
+    """Receiver, group, reason, step, attempt and a digest of the incidents: the same news has the same id.
+
+    What is told between two steps has the number of the look: a training that stands still may have news every hour.
+    """
     group = ",".join(f"{name}={value}" for name, value in intent.group)
     told = "\n".join(sorted(incident.id for incident in intent.incidents))
     digest = hashlib.sha256(told.encode()).hexdigest()[:8]
-    return f"{intent.argument}|{group}|{intent.reason}@{intent.now.step}#{intent.now.attempt}|{digest}"
+    look = f"+{intent.look}" if intent.look else ""
+    return f"{intent.argument}|{group}|{intent.reason}@{intent.now.step}{look}#{intent.now.attempt}|{digest}"
 
 
 def _in_order(incidents: Sequence[Incident]) -> list[Incident]:

@@ -187,6 +187,7 @@ class Intent:
     incidents: tuple[Incident, ...]
     now: Now
     group: LabelSet = ()
+    look: int = 0  # between two steps: which look since the last one
 
     @property
     def severity(self) -> str:

@@ -93,14 +93,20 @@ class Run:
         for _, group in groupby(rows, key=itemgetter(0)):
             yield _frame(list(group), series)
 
-    def tail(self, steps: int, table: SeriesTable | None = None) -> Iterator[Frame]:
-        """The last `steps` frames, to warm the windows of a run that goes on."""
-        return self.frames(table, after=max(0, self._last_frame() - steps))
-
     def before(self, step: int, reach: int, table: SeriesTable | None = None) -> Iterator[Frame]:
-        """The frames that fill the windows of a run that goes back to `step`, from `reach` steps before it on."""
-        found = self._connection.execute("SELECT coalesce(max(id), 0) FROM frames WHERE step < ?", (step - reach,))
-        return self.frames(table, after=int(found.fetchone()[0]))
+        """The frames that fill the windows of a run that goes on with `step`, or goes back to it.
+
+        At least `reach` frames and `reach` steps of what counts, however often the run has gone back: a frame that
+        counts comes after every frame of a lower step.
+        """
+        ids = "SELECT coalesce(max(id), 0) FROM frames WHERE step < ?"
+        last, low = (int(self._connection.execute(ids, (end,)).fetchone()[0]) for end in (step, step - reach))
+        return self.frames(table, after=max(0, min(low, last - reach)))
+
+    def last_step(self) -> int:
+        """Of the last frame; 0 without any."""
+        found = self._connection.execute("SELECT step FROM frames ORDER BY id DESC LIMIT 1").fetchone()
+        return 0 if found is None else int(found[0])
 
     def _last_frame(self) -> int:
         return int(self._connection.execute("SELECT coalesce(max(id), 0) FROM frames").fetchone()[0])

@@ -38,6 +38,8 @@ class FailingReceivers:
     incident: Incident | None = None
     told: set[str] = field(default_factory=set)  # receivers that know of the incident
     _known: dict[tuple[str, int], float] = field(default_factory=dict)  # when each URL was last reported
+    _looks: int = 0  # which news of this step
+    _step: tuple[int, int] = (0, 0)
 
     def look(self, lanes: Sequence[LaneState], now: Now) -> tuple[list[Incident], list[Notice]]:
         """What has changed since the last look: the incident, and notices about it."""
@@ -47,6 +49,7 @@ class FailingReceivers:
         fresh = [lane for lane in failing if self._is_news(lane, now)]
         if not fresh:
             return [], []
+        self._count(now)
         self._known.update({(lane.receiver, lane.target): now.time for lane in fresh})
         reason: Reason = "opened" if self.incident is None else "joined"
         self.incident = self._incident(failing, now)
@@ -54,6 +57,11 @@ class FailingReceivers:
         self.told.update(whom)
         why = "; ".join(f"{lane.receiver} ({lane.url}): {lane.failing}" for lane in failing)
         return [self.incident], self._notices(self.incident, reason, whom, now, why)
+
+    def _count(self, now: Now) -> None:
+        """Between two steps there may be news more than once."""
+        here = now.attempt, now.step
+        self._looks, self._step = (self._looks + 1 if here == self._step else 1), here
 
     def _reported(self, lane: LaneState) -> bool:
         return (lane.receiver, lane.target) in self._known
@@ -66,11 +74,13 @@ class FailingReceivers:
         firing = tuple(Sample((("receiver", lane.receiver), ("url", lane.url)), lane.failures) for lane in failing)
         if self.incident is not None:
             return replace(self.incident, firing=firing, count=len(firing), joined=self.incident.joined + 1)
-        id_ = f"{RULE}@{now.step}" + (f"#{now.attempt}" if now.attempt > 1 else "")
+        turn = f".{self._looks}" if self._looks > 1 else ""  # another one at the same step
+        id_ = f"{RULE}@{now.step}" + (f"#{now.attempt}" if now.attempt > 1 or turn else "") + turn
         return Incident(id_, RULE, "warning", now, now, None, firing, len(firing), len(firing))
 
     def _end(self, now: Now) -> tuple[list[Incident], list[Notice]]:
         assert self.incident is not None
+        self._count(now)
         ended = replace(self.incident, ended=now, ending="resolved")
         notices = self._notices(ended, "resolved", sorted(self.told), now, "they take messages again")
         self.incident = None
@@ -86,6 +96,11 @@ class FailingReceivers:
             )
         rules = {RULE: _Rule(texts)}
         return [
-            render(Intent("notify", name, reason, (incident,), now), run=self.run, rank=self.rank, rules=rules)
+            render(
+                Intent("notify", name, reason, (incident,), now, look=self._looks - 1),
+                run=self.run,
+                rank=self.rank,
+                rules=rules,
+            )
             for name in whom
         ]

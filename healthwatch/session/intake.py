@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from healthwatch.stream import TICKS_PER_STEP, Series, SeriesTable
-from healthwatch.stream.ticks import counted
+from healthwatch.stream.ticks import LAST_STEP, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,14 @@ class Intake:
     def _add(self, series: Series, values: NDArray[Any], micro_step: int | None) -> None:
         micro_step = None if micro_step is None else counted("micro_step", micro_step, TICKS_PER_STEP - 1)
         self._logged.append(Logged(series, values, micro_step))
+
+
+def step_number(what: str, value: SupportsIndex) -> int:
+    """Raises ValueError for what is no number of a step: they are counted from 1."""
+    found = counted(what, value, LAST_STEP)
+    if found == 0:
+        raise ValueError(f"{what} is 0, but steps count from 1: write {what}=i + 1 in a loop that counts from 0")
+    return found
 
 
 def number(metric: str, value: Any) -> NDArray[Any]:

@@ -93,7 +93,8 @@ class Pipeline:
         if self.recording.attempt > 1:
             revive(self.engine, self.recording.state)
             with Run.open(self.recording.path) as run:
-                self.last_step = recall(self.engine, run.tail(reach(self.engine), table))
+                self.last_step = run.last_step()
+                recall(self.engine, run.before(self.last_step + 1, reach(self.engine), table))
         if self.delivery is not None:
             untold = [each for each in self.recording.pending() if each.notice.receiver in self.config.receivers]
             self.delivery.resume(untold)

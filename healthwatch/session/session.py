@@ -17,14 +17,13 @@ from healthwatch.monitors.log_records import LogRecords
 from healthwatch.rulefile import Rule
 from healthwatch.session.ending import is_error, unhandled
 from healthwatch.session.guard import Guard
-from healthwatch.session.intake import Intake, number
+from healthwatch.session.intake import Intake, number, step_number
 from healthwatch.session.integration import FindIntegration, Integration
 from healthwatch.session.meter import PARTS, Budget
 from healthwatch.session.opening import open_pipeline, open_recording
 from healthwatch.session.pipeline import Pipeline
 from healthwatch.session.stopping import TrainingStopped
 from healthwatch.stream import Frame, SeriesTable
-from healthwatch.stream.ticks import LAST_STEP, counted
 
 if TYPE_CHECKING:
     from healthwatch.monitors import Monitor
@@ -92,7 +91,7 @@ class Session:
         """
         if self._closed or self._pipeline is not None:
             return self
-        first_step = counted("first_step", first_step, LAST_STEP)
+        first_step = step_number("first_step", first_step)
         integration = self._find_integration(model, self.guard) if model is not None else None
         recording = open_recording(self.config, self._table, getattr(integration, "rank", None))
         if integration is not None:
@@ -227,7 +226,7 @@ class Session:
         number = self._next_step
         if step is not None:
             with self.guard("step number"):
-                number = counted("step", step, LAST_STEP)
+                number = step_number("step", step)
         return number
 
     def _frame(self, loss: Any, grads: Any, step: int) -> Frame:

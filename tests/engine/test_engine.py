@@ -249,6 +249,24 @@ def test_going_back_behind_a_jump_finds_the_samples_before_it(engine):
     assert changes(feed(machine, table, [1.0], start=18)) == [(18, "fired")]
 
 
+def test_alerts_that_go_back_are_told_of_in_the_order_of_the_rules(engine):
+    """Whichever of them has been evaluated first; a replay, which has not resumed, says the same."""
+    rules = HIGH + "        for: 9\n        warmup: 4\n" + HIGH.replace("High", "Also") + "        for: 9\n"
+    machine, table = engine(rules)
+    feed(machine, table, [9] * 6)
+    assert [each.rule for each in machine.rewind(1)] == ["High", "Also"]
+
+
+def test_a_training_that_stands_still_is_told_of_again_and_again(engine):
+    again = LadderStep("notify", "oncall", repeat=Duration(seconds=600.0))
+    machine, table = engine(HIGH, replace(NOTIFY, ladder=lambda _: (again,)))
+    told = [intent for _, outcome in feed(machine, table, [9]) for intent in outcome.intents]
+    for hours in (1, 2, 3):
+        told += machine.pause(10.0 + 3600.0 * hours, "standstill").intents
+    assert [intent.reason for intent in told] == ["opened", "repeat", "repeat", "repeat"]
+    assert len({notice_id(intent) for intent in told}) == 4, "the outbox takes each id once"
+
+
 def test_shadow_rules_are_evaluated_and_never_escalated(engine):
     outcomes = feed(*engine(HIGH + "        mode: shadow\n"), [9, 1])
     assert changes(outcomes) == [(1, "fired"), (2, "resolved")]

@@ -209,7 +209,7 @@ def test_the_next_start_is_the_next_attempt(tmp_path, commit):
     commit(second, 3)
     with Run.open(path) as run:
         assert [(frame.attempt, frame.step) for frame in run.frames()] == [(1, 1), (1, 2), (1, 3), (2, 3)]
-        assert [frame.step for frame in run.tail(2)] == [3, 3]
+        assert [frame.step for frame in run.before(4, 2)] == [2, 3, 3]
         assert len(run.table.series) == 1
         ends = [(attempt.number, attempt.reason, attempt.ended is None) for attempt in run.attempts()]
         assert ends == [(1, "end", False), (2, None, True)]

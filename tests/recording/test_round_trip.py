@@ -159,3 +159,23 @@ def test_a_value_that_is_not_finite_is_told_from_a_missing_one(tmp_path):
         (column,) = next(run.frames()).columns
     assert np.isnan(column.values[0])
     assert column.values[1] == -math.inf
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=30), st.integers(1, 12), st.integers(1, 8))
+def test_what_fills_the_windows_holds_every_frame_that_counts(steps, step, reach):
+    """However often the run went back: each step counts as it was run last, if none before it has come again since."""
+    with tempfile.TemporaryDirectory() as folder:
+        recording = Recording.create(Path(folder) / "rank_0.sqlite", {})
+        for number, each in enumerate(steps):
+            frame = Frame(each, 1, float(number))
+            frame.close()
+            recording.commit(frame, Outcome(Now(each, float(number))))
+        recording.close()
+        with Run.open(folder) as run:
+            found = [(frame.step, frame.time) for frame in run.before(step, reach)]
+    counting: list[tuple[int, float]] = []
+    for number, each in enumerate(steps):
+        counting = [*((earlier, time) for earlier, time in counting if earlier < each), (each, float(number))]
+    wanted = [(each, time) for each, time in counting if step - reach <= each < step]
+    assert set(wanted) <= set(found)

@@ -293,3 +293,20 @@ def test_what_the_run_was_watched_with_is_in_the_file(open_session, tmp_path):
     assert (meta["run"], meta["rank"], meta["config_digest"]) == ("small", 0, hw.config.digest)
     assert "alert: LossHigh" in meta["rules"][0]["text"]
     assert b"hunter2" not in (tmp_path / "output" / "rank_0.sqlite").read_bytes()
+
+
+def test_a_loop_that_counts_from_0_is_told_so_once_and_watched_all_the_same(open_session, tmp_path, caplog):
+    hw = open_session()
+    for step in range(5):
+        hw.step(1.0, step=step)
+    said = [record.getMessage() for record in caplog.records if "count from 1" in record.getMessage()]
+    assert len(said) == 1
+    assert "step=i + 1" in said[0]
+    hw.close()
+    frames, _ = read(tmp_path / "output")
+    assert [frame.step for frame in frames] == [1, 1, 2, 3, 4]
+
+
+def test_a_first_step_of_0_is_refused(open_session):
+    with pytest.raises(ValueError, match="count from 1"):
+        open_session().attach(first_step=0)

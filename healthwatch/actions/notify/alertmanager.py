@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timezone
 from http import HTTPStatus
 from typing import Any
@@ -43,6 +45,10 @@ class Alertmanager:
         if problem is not None:
             return Answer(accepted=False, why=problem)
         body = json.dumps([_alert(each, notice.now.time, limit) for each in notice.extra.get("alerts", ())])
+        began = time.monotonic()
+        return replace(self._answer(body), seconds=time.monotonic() - began)
+
+    def _answer(self, body: str) -> Answer:
         try:
             with _opener().open(self._request(body.encode()), timeout=self._pace.read):
                 return Answer(accepted=True)

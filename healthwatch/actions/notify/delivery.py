@@ -16,6 +16,8 @@ from healthwatch.alerting.model import Acceptance, Notice, Untold
 from healthwatch.config import Receiver
 from healthwatch.diagnostics import Diagnostic
 
+MOST_SEEN = 10_000  # notices that are known not to be sent again; far more than may wait
+
 T = TypeVar("T")
 
 
@@ -31,7 +33,7 @@ class Delivery:
         self._pace = pace or Pace()
         self._lanes: dict[str, tuple[Lane, ...]] = {}
         self._missing: dict[str, set[int]] = {}  # notice id -> URLs that have not accepted it yet
-        self._seen: set[str] = set()
+        self._seen: dict[str, None] = {}  # ids, oldest first
         self._accepted: deque[Acceptance] = deque()
         self._problems: deque[Diagnostic] = deque()
         self._leaving: list[Lane] = []  # of receivers that have changed, with something on the wire
@@ -48,7 +50,9 @@ class Delivery:
             notice = each.notice
             if self._closed or notice.id in self._seen:
                 continue
-            self._seen.add(notice.id)
+            self._seen[notice.id] = None
+            if len(self._seen) > MOST_SEEN:
+                del self._seen[next(iter(self._seen))]
             lanes = self._lanes_of(notice.receiver)
             left = [lane for lane in lanes if lane.target not in each.done]
             with self._lock:
@@ -86,7 +90,8 @@ class Delivery:
         with self._lock:
             for each in waiting:
                 self._missing.pop(each, None)
-        self._seen -= waiting.keys()
+        for each in waiting:
+            self._seen.pop(each, None)
         self.send(notice for notice in waiting.values() if notice.receiver in self._receivers)
 
     def _follow(self) -> None:

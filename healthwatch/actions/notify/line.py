@@ -36,6 +36,7 @@ class Answer:
     status: int | None = None  # of HTTP, where apprise tells
     why: str = ""
     retry_after: float = 0.0
+    seconds: float = 0.0  # from the request to the answer
 
     @property
     def busy(self) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -62,10 +64,11 @@ class Service:
         with overheard() as heard, _picture(self._plugin, notice, limit, hurry) as picture:
             try:
                 retryafter.listen(self._plugin)
-                result = self._plugin.notify(**_message(self._plugin, notice, limit), **picture)
+                message, began = _message(self._plugin, notice, limit), time.monotonic()
+                result = self._plugin.notify(**message, **picture)
             except BaseException as raised:  # whatever a plugin does must not end the thread
                 return Answer(accepted=False, why=f"{type(raised).__name__} in apprise")
-            return _answer(result, heard)
+            return replace(_answer(result, heard), seconds=time.monotonic() - began)
 
 
 @contextmanager
