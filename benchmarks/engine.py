@@ -14,16 +14,7 @@ from contextlib import nullcontext
 
 from harness.measure import Row, engine_of, engine_times, has_fast, microseconds, numpy_only, side_by_side
 from harness.plain import PlainNumpy
-from harness.workload import RULES, Workload
-
-SHAPES = (
-    "spike_ratio(x[{w}]) > {k}",
-    "robust_zscore(x[{w}]) > {k}",
-    "ema_ratio(x[{w}]) > {k}",
-    "nonfinite(x)",
-    "x > {k} * x offset {w}",
-    "max by (layer) (x) / avg by (layer) (x) > {k}",
-)
+from harness.workload import RULES, SHAPES, Workload
 
 
 def online(work: Workload) -> Iterator[Row]:

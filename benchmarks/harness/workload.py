@@ -59,3 +59,13 @@ RULES = {
     "e": "max by (layer) (x) / avg by (layer) (x) > 4",
     "f": "x > 2 * x offset 100",
 }
+
+SHAPES = (
+    "spike_ratio(x[{w}]) > {k}",
+    "robust_zscore(x[{w}]) > {k}",
+    "ema_ratio(x[{w}]) > {k}",
+    "nonfinite(x)",
+    "x > {k} * x offset {w}",
+    "max by (layer) (x) / avg by (layer) (x) > {k}",
+)
+"""The same with a window and a bound of one's own, for many rules."""
