@@ -102,13 +102,15 @@ class Watch:
 
     def _observe(self, frame: Frame, ledger: Ledger) -> Seen | None:
         """None where nothing breaches and no alert lives: as nearly always."""
-        due = self.query.due(frame)
-        ticks = [(tick, self.query.evaluate(tick)) for tick in due]
-        if due:
+        ticks = [(tick, self.query.evaluate(tick)) for tick in self.query.due(frame)]
+        breaches = False
+        for _, vector in ticks:
+            breaches = breaches or vector.breaches()
+            if self.silent:
+                self.silent = not vector.known.any()
+        if ticks:
             self.rows.append(frame.step)
-        if self.silent:
-            self.silent = not any(vector.known.any() for _, vector in ticks)
-        if not len(ledger) and not any(vector.breaches() for _, vector in ticks):
+        if not breaches and not len(ledger):
             return None
         seen = fold(ticks, ledger.result, self._micro_steps(frame))
         return seen if self.until is None or not len(ledger) else self._hold(seen, self.until, frame, ledger)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
-
-import numpy as np
 
 from healthwatch.promql import ast
 from healthwatch.promql.check import type_of
@@ -65,7 +64,8 @@ def _with_scalar(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compu
         source = rights if vector_is_right else lefts
         labels = source.labels.nameless() if drops_name else source.labels
         other = lefts if vector_is_right else rights
-        grade = min(source.grade, NO_NAN) if np.isfinite(other.values[0]) and other.values[0] else 0
+        number = other.scalar
+        grade = min(source.grade, NO_NAN) if number and math.isfinite(number) else 0
         result = Vector(labels, source.values, source.kept, source.known, grade=grade)
         return _operated(node, result, lefts.values, rights.values)
 

@@ -26,18 +26,31 @@ class Node(Generic[Result]):
     timeless: bool = True
     rows: Callable[[], int] | None = None  # how many of the history a selector's node keeps
     seconds: float = 0.0  # of the last computation, its inputs included
-    _epoch: int = -1
-    _results: dict[int, Result] = field(default_factory=dict)
+    constant: Result | None = None  # the result, where it is always the same
+    _moment: Moment | None = None
+    _result: Result | None = None
+    _results: dict[int, Result] = field(default_factory=dict)  # by tick, where an epoch has several
 
     def at(self, moment: Moment) -> Result:
-        if self._epoch != moment.epoch:
-            self._epoch = moment.epoch
-            self._results.clear()
-        found = self._results.get(moment.tick)
+        if self.constant is not None:
+            return self.constant
+        last = self._moment
+        if last is moment:
+            assert self._result is not None
+            return self._result
+        if last is not None and last.epoch == moment.epoch:
+            assert self._result is not None
+            self._results[last.tick] = self._result
+            found = self._results.get(moment.tick)
+        else:
+            found = None
+            if self._results:
+                self._results.clear()
         if found is None:
             begun = perf_counter()
-            found = self._results[moment.tick] = self.compute(moment)
+            found = self.compute(moment)
             self.seconds = perf_counter() - begun
+        self._moment, self._result = moment, found
         return found
 
 

@@ -249,7 +249,7 @@ class Planner:
 
 def number(value: float) -> VectorNode:
     vector = scalar_vector(value)
-    return VectorNode(f"{value:g}", lambda _: vector)
+    return VectorNode(f"{value:g}", lambda _: vector, constant=vector)
 
 
 def unwrapped(node: ast.Expr | None) -> ast.Expr | None:
