@@ -45,21 +45,33 @@ def exchange(ordered: Samples, old: Samples, new: Samples) -> None:
             final[column] = last[column] if last[column] > enters[column] else enters[column]  # noqa: FURB136
 
 
-_LIMITS = [f"void({kind}[:, ::1], int64, float64, float64, float64, float64[::1])" for kind in ("float64", "float32")]
+_LIMITS = [
+    f"void({kind}[:, ::1], UniTuple(int64, 3), float64, float64, float64, float64[::1])"
+    for kind in ("float64", "float32")
+]
 
 
 @njit(_LIMITS, cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def limits(ordered: Samples, outer: int, scale: float, floor: float, bound: float, found: NDArray[np.float64]) -> None:
-    """For each ascending column: the lower median, plus `bound` times the larger of two lower bounds of a deviation.
+def limits(
+    ordered: Samples,
+    places: tuple[int, int, int],
+    scale: float,
+    floor: float,
+    bound: float,
+    found: NDArray[np.float64],
+) -> None:
+    """For each ascending column: its value at `low`, plus `bound` times the larger of two bounds of its deviation.
 
-    One is `scale` times the distance from the middle to the value at `outer`, from either end; the other is `floor`
-    times the median. -inf where neither is positive.
+    `places` are outer, low and high. One bound is `scale` times the least distance from the values at `outer`, from
+    either end, to those at `low` and `high`; the other is `floor` times the value at `low`. -inf where neither is
+    positive.
     """
-    last = ordered.shape[0] - 1
+    outer, low, high = places
+    opposite = ordered.shape[0] - 1 - outer
     for column in range(ordered.shape[1]):
-        low, high = float(ordered[last // 2, column]), float(ordered[last - last // 2, column])
-        below, above = low - ordered[outer, column], ordered[last - outer, column] - high
+        centre = float(ordered[low, column])
+        below, above = centre - ordered[outer, column], ordered[opposite, column] - float(ordered[high, column])
         near = scale * (below if below < above else above)  # noqa: FURB136
-        least = floor * low
+        least = floor * centre
         divisor = near if near > least else least  # noqa: FURB136
-        found[column] = low + bound * divisor if divisor > 0 else -np.inf
+        found[column] = centre + bound * divisor if divisor > 0 else -np.inf

@@ -28,6 +28,9 @@ _CHUNK = 1 << 20
 
 NO_SERIES: Indices = np.zeros(0, np.intp)
 
+_TOLERATED = 8
+"""A series whose gaps are more than this part of the window is told apart: bounds that hold for it exclude nobody."""
+
 _MOST_IRREGULAR = 1 / 8
 """From this share of series with gaps on, the plain way is the faster one."""
 
@@ -41,7 +44,7 @@ class Span:
     now: int
     tick: int
     window: int
-    gaps: int = 0  # the most values that are not finite in any series
+    gaps: int = 0  # the most values that are not finite in any series, but for those of `Moving.ragged`
 
     @property
     def count(self) -> int:
@@ -113,7 +116,8 @@ class Follower(Protocol):
 class Moving:
     """The baseline of a selector: `window` ticks before its newest row, or `MIN_ROWS` rows if that is more.
 
-    `irregular` are the series with a value in the window that is not finite; followers may hold anything for those.
+    `irregular` are the series with a value in the window that is not finite, `ragged` those with many of them;
+    followers may hold anything for the ragged ones, and if they are not tolerant for the irregular ones.
     """
 
     selection: Selection
@@ -123,6 +127,7 @@ class Moving:
     followers: list[Follower] = field(default_factory=list)
     span: Span | None = None
     irregular: Indices = field(default_factory=lambda: NO_SERIES)
+    ragged: Indices = field(default_factory=lambda: NO_SERIES)
     _gaps: NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16))
     _of: tuple[Labels | None, int] = (None, -1)
     _at: tuple[int, int] = (-1, -1)
@@ -152,7 +157,8 @@ class Moving:
             for follower in self.followers:
                 follower.move(span, leaving, entering)
         else:
-            self._gaps, self.irregular = np.zeros(len(span.part.columns), np.uint16), NO_SERIES
+            self._gaps = np.zeros(len(span.part.columns), np.uint16)
+            self.irregular = self.ragged = NO_SERIES
             self.span = span = self._marked(span, range(0), range(span.start, span.now), 0)
             for follower in self.followers:
                 follower.rebuild(span)
@@ -182,7 +188,12 @@ class Moving:
             for columns in come:
                 self._gaps[columns] += 1
             self.irregular = self._gaps.nonzero()[0]
-            most = int(self._gaps[self.irregular].max(initial=0))
+        if len(self.irregular):
+            gaps, few = self._gaps[self.irregular], span.count // _TOLERATED
+            self.ragged = self.irregular[gaps > few]
+            most = int(gaps[gaps <= few].max(initial=0))
+        elif most:
+            self.ragged, most = NO_SERIES, 0
         return replace(span, gaps=most) if most else span
 
 

@@ -20,22 +20,24 @@ class Loops(Protocol):
     """The compiled loops, see `compiled`."""
 
     exchange: Callable[[Samples, Samples, Samples], None]
-    limits: Callable[[Samples, int, float, float, float, Floats], None]
+    limits: Callable[[Samples, tuple[int, int, int], float, float, float, Floats], None]
 
 
 class Ordered:
     """The centre is at most the median, the divisor at most that of the score.
 
-    The values at a quarter and at three quarters are that far from the median, or less, for half of the window.
+    The values at a quarter and at three quarters are that far from the median, or less, for half of the window. In a
+    window with g gaps, for which it holds other values, a place may be off by as many: so each is taken g further out.
     """
 
-    tolerant = False
+    tolerant = True
 
     def __init__(self, loops: Loops) -> None:
         self._loops = loops
         self._values: Samples = np.empty((0, 0))
         self._type: type[np.floating[Any]] = np.float64
         self._limits: dict[float, Floats] = {}  # by bound, of this step
+        self._gaps = 0
 
     def expect(self, bound: float) -> None:
         """Its limits are made alike for every bound."""
@@ -43,13 +45,15 @@ class Ordered:
     def limit(self, bound: float) -> Floats:
         found = self._limits.get(bound)
         if found is None:
-            count = len(self._values)
-            outer = (count - (count - 1) // 2 + 1) // 2 - 1
+            count, gaps = len(self._values), self._gaps
+            outer = (count - (count - 1) // 2 + 1) // 2 - 1 + gaps
+            low, high = (count - gaps - 1) // 2, min(count // 2 + gaps, count - 1)
             found = self._limits[bound] = np.empty(self._values.shape[1])
-            self._loops.limits(self._values, outer, MAD_SCALE, RELATIVE_FLOOR, bound, found)
+            self._loops.limits(self._values, (outer, low, high), MAD_SCALE, RELATIVE_FLOOR, bound, found)
         return found
 
     def rebuild(self, span: Span) -> None:
+        self._gaps = span.gaps
         # float32 is twice as fast; it is taken only where it holds the values exactly.
         self._type = np.float32 if span.part.ring.narrow else np.float64
         rows = np.array([self._row(span, row) for row in range(span.start, span.now)])
@@ -60,6 +64,7 @@ class Ordered:
         if len(leaving) != len(entering) or (self._type == np.float32 and not span.part.ring.narrow):
             self.rebuild(span)
             return
+        self._gaps = span.gaps
         for old, new in zip(leaving, entering, strict=True):
             self._loops.exchange(self._values, self._row(span, old), self._row(span, new))
         self._limits.clear()

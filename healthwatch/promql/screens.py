@@ -15,7 +15,7 @@ import numpy as np
 
 from healthwatch.promql import ast, training
 from healthwatch.promql.bracket import Bracket
-from healthwatch.promql.moving import NO_SERIES, Moving, Span
+from healthwatch.promql.moving import Moving, Span
 from healthwatch.promql.node import VectorNode
 from healthwatch.promql.operators import COMPARISON, MIRRORED
 from healthwatch.promql.ordered import Ordered, loops
@@ -216,7 +216,7 @@ class Arbiter:
     def _gaps(self, span: Span) -> Indices:
         """The series for which the limits mean nothing."""
         enough = span.count - span.gaps >= self._min_samples
-        return NO_SERIES if self._screen.tolerant and enough else self._moving.irregular
+        return self._moving.ragged if self._screen.tolerant and enough else self._moving.irregular
 
     def _computed(self, span: Span, which: Indices) -> Decided:
         """The plain way for some of the series."""
