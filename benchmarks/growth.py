@@ -6,6 +6,7 @@ Each line is beside the smallest: how many times the series and rules, and how m
 from __future__ import annotations
 
 import argparse
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -54,6 +55,7 @@ def costs(series: int, blocks: int) -> Iterator[Cost]:
         begin = max(WINDOWS) - window  # as many steps as fill this window
         part = Workload(work.values[begin:], work.labels)
         for rules in RULES:
+            gc.collect()  # of the engine before
             times = engine_times(part, texts(rules, window), warm - begin)
             yield Cost(series, window, rules, microseconds(times))
 

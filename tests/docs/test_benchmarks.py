@@ -45,6 +45,23 @@ def test_the_speed_of_a_reader_is_printed() -> None:
     assert re.search(r"100 steps, 100,000 norms: [1-9]\d* MB/s", printed("readers.py", "--runs", "1"))
 
 
+def test_peers_and_the_engine_find_the_same_breaches() -> None:
+    """The script itself fails where they do not. Peers that are not there are named."""
+    said = printed("peers.py", "--series", "512", "--steps", "200", "--vmalert", "512")
+    for peer in ("bottleneck", "screamer", "promtool", "vmalert -replay"):
+        row = re.search(rf"^{peer} +(not here: needs|[abcdef]+ +\d+ x 200 +[\d,]+) ", said, re.MULTILINE)
+        assert row, said
+
+
+def test_costs_stand_beside_the_smallest() -> None:
+    said = printed("growth.py", "--series", "300", "--blocks", "1")
+    rows = re.findall(r"^ +300 +(50|200) +(\d+) +[\d,]+ +[\d,.]+ +([\d,]+) +([\d,.]+)$", said, re.MULTILINE)
+    assert [row[:3] for row in rows] == [
+        (window, rules, rules) for window in ("50", "200") for rules in ("1", "10", "100")
+    ]
+    assert rows[0][3] == "1.0"
+
+
 @pytest.mark.mindspore
 def test_a_loops_monitors_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mindspore", reason="needs the mindspore extra")
