@@ -224,6 +224,26 @@ def test_a_training_step_cell(keeps: str) -> None:
     assert watched.seen[-1][1, 1] < -50
 
 
+@pytest.mark.parametrize("keeps", ["running", "running resettable", "last"])
+def test_on_a_device_no_pass_crosses_to_the_host_and_a_step_does_once(
+    keeps: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = Net(keeps)
+    watched = Watched(net, nn.SGD(net.trainable_params(), 1e-4), device=True)
+    forward_backward = ms.value_and_grad(net, None, net.trainable_params())
+    crossings: list[int] = []
+    real = ms.Tensor.asnumpy
+    monkeypatch.setattr(ms.Tensor, "asnumpy", lambda tensor: crossings.append(1) or real(tensor))
+    for inputs in batches(5):
+        loss, grads = forward_backward(*inputs)
+        watched.integration._optimizer(grads)
+        assert crossings == []
+        watched.step(loss)
+        assert len(crossings) == 1
+        crossings.clear()
+    assert watched.seen[-1][1, 1] < -50
+
+
 class Resets(ms.train.Callback):
     def __init__(self, net: Net) -> None:
         super().__init__()
