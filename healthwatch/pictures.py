@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,11 @@ _SIZE = (8.0, 3.6)  # inches
 _DPI = 110
 _COLOURS = ("#1f5fa8", "#2f8f6b", "#8a5fa8")
 _ALERT = "#c0392b"
+_FONT = "DejaVu Sans"
+_FALLBACKS = (
+    *("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback"),
+    *("Microsoft YaHei", "PingFang SC", "SimHei", "Noto Emoji", "Symbola"),
+)
 
 
 _drawn: dict[str, bytes] = {}
@@ -74,6 +80,7 @@ def draw(plot: Mapping[str, Any]) -> bytes:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
+    families = _families()
     figure = Figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -86,15 +93,33 @@ def draw(plot: Mapping[str, Any]) -> bytes:
     axes.axvline(plot["fired"], color=_ALERT, linewidth=1.2, alpha=0.8, label=f"alert, step {plot['fired']:.7g}")
     if _wide([float(value) for series in plot["series"] for value in series["values"]]):
         axes.set_yscale("log")
-    axes.set_title(_short(plot["title"], 90), fontsize=10, loc="left")
+    axes.set_title(_drawable(_short(plot["title"], 90), families), fontsize=10, loc="left", family=families)
     axes.set_xlabel("step", fontsize=9)
     axes.tick_params(labelsize=8)
     axes.grid(visible=True, alpha=0.25)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(fontsize=7, loc="upper left", framealpha=0.85)
+    legend = axes.legend(fontsize=7, loc="upper left", framealpha=0.85)
+    for text in legend.get_texts():
+        text.set(text=_drawable(text.get_text(), families), family=families)
     found = io.BytesIO()
     figure.savefig(found, format="png")
     return found.getvalue()
+
+
+def _families() -> list[str]:
+    """The font that comes with matplotlib, then those of this machine that have Chinese or emoji."""
+    from matplotlib.font_manager import fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    return [_FONT, *(name for name in _FALLBACKS if name in installed)]
+
+
+def _drawable(text: str, families: list[str]) -> str:
+    """The text with an ellipsis for what none of the fonts has: a row of empty boxes says less."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    known = {code for name in families for code in get_font(findfont(FontProperties(family=name))).get_charmap()}
+    return re.sub("\0+", "…", "".join(each if ord(each) in known else "\0" for each in text))
 
 
 def _series(axes: Any, series: Mapping[str, Any], colour: str) -> None:

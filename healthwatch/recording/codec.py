@@ -63,7 +63,9 @@ def labels_of(pairs: Sequence[Sequence[str]]) -> LabelSet:
 
 def change_row(found: Transitions) -> tuple[Any, ...]:
     now = found.now
-    values = [value if math.isfinite(value) else number_text(value) for value in found.values]
+    values: Sequence[float | str] = found.values
+    if not all(map(math.isfinite, found.values)):
+        values = [value if math.isfinite(value) else number_text(value) for value in found.values]
     alerts = list(zip(found.labels, found.micro_steps, values, strict=True))
     return (
         *(now.attempt, now.step, now.time, now.clock, found.rule),

@@ -12,7 +12,7 @@ import numpy as np
 from healthwatch.alerting.escalation import Standing, Told
 from healthwatch.alerting.ledger import Ledger
 from healthwatch.alerting.model import Incident, LabelSet, Now
-from healthwatch.alerting.rows import WIDTH
+from healthwatch.alerting.rows import WIDTH, Alerts
 from healthwatch.promql import ast
 from healthwatch.stream import TICKS_PER_STEP, Frame, tick_of
 from healthwatch.stream.ticks import Duration
@@ -93,7 +93,7 @@ class Snapshots:
         same = labels_then is labels and firing_then == firing
         if same and len(ledger) > MANY and 0 <= step - when < EVERY:
             return encoded
-        encoded = ledger.live()[1].tobytes()
+        encoded = _packed(ledger.live()[1])
         self._rows[rule] = encoded, step, labels, firing
         return encoded
 
@@ -110,8 +110,22 @@ def rows_of(engine: Engine, *, alerts: bool = True) -> dict[str, bytes]:
             rows[f"incident:{rule}"] = _encode(page.incident)
         if len(page.ledger) and alerts:
             labels, living = page.ledger.live()
-            rows |= {f"labels:{rule}": _encode(labels), f"alerts:{rule}": living.tobytes()}
+            rows |= {f"labels:{rule}": _encode(labels), f"alerts:{rule}": _packed(living)}
     return rows
+
+
+def _packed(alerts: Alerts) -> bytes:
+    """Column by column; one that is the same for every alert, as most are where thousands began together, once."""
+    columns = [float(each[0]) if len(each) and (each == each[0]).all() else each.tobytes() for each in alerts.T]
+    return _encode([len(alerts), columns])
+
+
+def _unpacked(encoded: bytes) -> Alerts:
+    count, columns = msgspec.msgpack.decode(encoded)
+    alerts = np.empty((count, WIDTH))
+    for place, column in enumerate(columns):
+        alerts[:, place] = column if isinstance(column, float) else np.frombuffer(column)
+    return alerts
 
 
 def _standing(standing: Standing, open_: set[str]) -> _Standing:
@@ -151,7 +165,7 @@ def revive(engine: Engine, rows: Mapping[str, bytes]) -> None:
             watch.silent, watch.first_step = known[name].silent, known[name].first_step
         if f"alerts:{name}" in rows:
             labels = msgspec.msgpack.decode(rows[f"labels:{name}"], type=list[LabelSet])
-            engine.book.page(name).ledger.revive(labels, np.frombuffer(rows[f"alerts:{name}"]).reshape(-1, WIDTH))
+            engine.book.page(name).ledger.revive(labels, _unpacked(rows[f"alerts:{name}"]))
     rules = {watch.rule.name for watch in engine.watches}
     for name, incident in incidents.items():
         if incident.rule in rules:

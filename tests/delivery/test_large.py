@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import struct
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from killable import write_config
 from receiving import wait_for
 
 import healthwatch
+from healthwatch import pictures
 from healthwatch.recording import Run
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -63,3 +65,12 @@ def test_a_picture_is_attached(inbox, tmp_path):
     assert picture.startswith(PNG)
     width, height = struct.unpack(">II", picture[16:24])
     assert (width, height) == (880, 396)
+
+
+def test_a_picture_writes_what_its_fonts_have():
+    """Chinese where a font of the machine has it, else an ellipsis: never a row of empty boxes."""
+    pytest.importorskip("matplotlib", reason="needs the plots extra")
+    series = {"name": '{param="梯度.w"}', "steps": [1, 2, 3], "values": [1.0, "NaN", 9.0], "threshold": 5.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib warns of every glyph that it lacks
+        assert pictures.draw({"title": "LossHigh, run 预训练 🚀", "fired": 3, "series": [series]}).startswith(PNG)

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from healthwatch.actions.notify.line import Answer, Pace, unhurried
 from healthwatch.actions.notify.masking import mask_url
 from healthwatch.actions.notify.retryafter import seconds_of
+from healthwatch.actions.notify.text import cut
 from healthwatch.alerting.model import Notice
 from healthwatch.config import Secret
 
@@ -85,11 +86,13 @@ def _opener() -> urllib.request.OpenerDirector:
 
 def _alert(fields: dict[str, Any], now: float, limit: int | None) -> dict[str, Any]:
     """`starts` and `ends` (None: it fires) are unix seconds in the outbox."""
-    cut = {name: text[:limit] for name, text in fields["annotations"].items()}
+    annotations = fields["annotations"]
+    if limit is not None:
+        annotations = {name: cut(text, limit) for name, text in annotations.items()}
     ends = fields["ends"] if fields["ends"] is not None else now + LASTS
     return {
         "labels": fields["labels"],
-        "annotations": cut,
+        "annotations": annotations,
         "startsAt": _rfc3339(fields["starts"]),
         "endsAt": _rfc3339(ends),
     }

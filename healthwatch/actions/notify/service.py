@@ -127,7 +127,7 @@ def _message(plugin: Any, notice: Notice, limit: int | None) -> dict[str, Any]:
             convert=lambda text: _convert(text, format_),
             size=lambda text: length(_in_dialect(plugin, text, format_)),
         ),
-        # plain text in the first versions of apprise 1, enumerations in later ones, whose plugins take nothing else
+        # plugins take nothing but the enumerations
         "notify_type": getattr(apprise.NotifyType, _type_of(notice)),
         "body_format": getattr(apprise.NotifyFormat, format_.upper()),
         "overflow": apprise.OverflowMode.TRUNCATE,
