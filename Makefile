@@ -4,7 +4,8 @@ VENV := .venv
 CORE := .venv-numpy2
 MINDFORMERS := .venv-mindformers
 BIN := $(VENV)/bin
-PIP := -q --disable-pip-version-check
+# Of the 10,000 modules of an environment few are ever imported, and those are compiled then.
+PIP := -q --disable-pip-version-check --no-compile
 PYTEST ?=
 LANGUAGE_SERVER := .tools/language-server/2.0.0
 PROMETHEUS := .tools/prometheus-alertmanager
