@@ -75,3 +75,42 @@ def limits(
         least = floor * centre
         divisor = near if near > least else least  # noqa: FURB136
         found[column] = centre + bound * divisor if divisor > 0 else -np.inf
+
+
+_SHARPER = [
+    f"void({kind}[:, ::1], int64[::1], float64, float64, float64, float64[::1])" for kind in ("float64", "float32")
+]
+
+
+@njit(_SHARPER, cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def sharper(
+    ordered: Samples,
+    which: NDArray[np.int64],
+    scale: float,
+    floor: float,
+    bound: float,
+    found: NDArray[np.float64],
+) -> None:
+    """For some ascending columns: the median plus `bound` times the larger of two deviations.
+
+    One is `scale` times the median absolute deviation, the other `floor` times the magnitude of the median. -inf where
+    neither is positive.
+    """
+    count = ordered.shape[0]
+    for column in which:
+        low, high = float(ordered[(count - 1) // 2, column]), float(ordered[count // 2, column])
+        centre = low / 2 + high / 2
+        below, above = (count - 1) // 2, (count - 1) // 2 + 1
+        near = last = 0.0
+        for _ in range(count // 2 + 1):  # the nearest values, one after the other
+            left = centre - ordered[below, column] if below >= 0 else np.inf
+            right = ordered[above, column] - centre if above < count else np.inf
+            last = near
+            if left < right:
+                near, below = left, below - 1
+            else:
+                near, above = right, above + 1
+        deviation = scale * (near if count % 2 else last / 2 + near / 2)
+        least = floor * abs(centre)
+        divisor = deviation if deviation > least else least  # noqa: FURB136
+        found[column] = centre + bound * divisor if divisor > 0 else -np.inf

@@ -144,6 +144,10 @@ class Moving:
             self._advance(self.when(moment))
         return self.span
 
+    def regular(self, which: Indices) -> Indices:
+        """Those of some series that have no gap."""
+        return which[self._gaps[which] == 0] if len(self.irregular) else which
+
     def _advance(self, tick: int) -> None:
         before, of = self.span, (self.selection.labels, self.history.changes)
         same = self._of[0] is of[0] and self._of[1] == of[1]

@@ -21,6 +21,7 @@ class Loops(Protocol):
 
     exchange: Callable[[Samples, Samples, Samples], None]
     limits: Callable[[Samples, tuple[int, int, int], float, float, float, Floats], None]
+    sharper: Callable[[Samples, Indices, float, float, float, Floats], None]
 
 
 class Ordered:
@@ -69,8 +70,11 @@ class Ordered:
             self._loops.exchange(self._values, self._row(span, old), self._row(span, new))
         self._limits.clear()
 
-    def improve(self, span: Span, which: Indices) -> bool:  # noqa: ARG002 - the bounds are as good as they get
-        return False
+    def improve(self, span: Span, which: Indices) -> bool:  # noqa: ARG002 - the windows are here
+        """The score itself instead of its bound."""
+        for bound, found in self._limits.items():
+            self._loops.sharper(self._values, which, MAD_SCALE, RELATIVE_FLOOR, bound, found)
+        return True
 
     def _row(self, span: Span, row: int) -> Samples:
         """The row with 0 for what is not finite: a NaN would never be found again."""

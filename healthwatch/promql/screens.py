@@ -58,7 +58,7 @@ class Screen(Protocol):
     def move(self, span: Span, leaving: range, entering: range) -> None: ...
 
     def improve(self, span: Span, which: Indices) -> bool:
-        """Raise the limits of some series where their windows allow it; whether any may have risen."""
+        """Raise the limits of some series without gaps where their windows allow it; whether any may have risen."""
 
 
 def _robust_screen() -> Screen:
@@ -204,7 +204,8 @@ class Arbiter:
         doubtful = doubt.nonzero()[0]
         if len(doubtful) > _MOST_DOUBTFUL * len(now):
             return None
-        if len(doubtful) and self._screen.improve(span, doubtful):
+        regular = self._moving.regular(doubtful)
+        if len(regular) and self._screen.improve(span, regular):
             proven = now[doubtful] <= self._screen.limit(bound)[doubtful]
             if len(gaps):
                 proven &= ~np.isin(doubtful, gaps, assume_unique=True)
