@@ -125,6 +125,23 @@ def test_a_layer_that_did_not_run_has_no_maximum(parts):
     assert chunk.maxima().arrays() == [None]
 
 
+def test_at_a_step_between_nothing_is_read_and_the_next_one_is_right(parts):
+    """Over the budget, counters and logits are measured at every other step."""
+    model, chunk, reader = parts()
+    chunk._pace.intervals.update(counters=2, logits=2)
+    for step, counts in enumerate(([1, 2, 3], [7, 7, 7], [4, 5, 6])):
+        chunk.begin_step()
+        model(lambda layer, counts=counts: (layer.count(counts), layer.attend([-3.0, -float(sum(counts))])))
+        reader.fetch()
+        due = step % 2 == 0
+        assert [each is not None for each in chunk.counts(0).arrays()] == [due]
+        assert [each is not None for each in chunk.maxima().arrays()] == [due]
+        if due:
+            assert chunk.counts(0).arrays()[0].tolist() == counts
+            assert chunk.maxima().arrays()[0].tolist() == [-3.0, -float(sum(counts))]
+        chunk._pace.next_step()
+
+
 def test_a_pass_in_an_evaluation_is_none_of_the_step(parts):
     model, chunk, reader = parts()
     chunk.begin_step()
