@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -61,20 +65,40 @@ def _once(leftovers: Leftovers, timeout: float) -> None:
         time.sleep(LOOK)
         leftovers.settle()
     _tell_problems(leftovers)
+    _tell_unreadable(leftovers, set())
 
 
 def _follow(leftovers: Leftovers, every: float) -> None:
     click.echo("delivering what the runs leave; Ctrl-C ends it")
-    try:
-        while True:
+    told: set[Path] = set()
+    with _asked_to_end() as asked:
+        while not asked.is_set():
             leftovers.sweep()
             _tell_problems(leftovers)
+            _tell_unreadable(leftovers, told)
             end = time.monotonic() + every
-            while time.monotonic() < end:
-                time.sleep(min(LOOK, every))
+            while time.monotonic() < end and not asked.wait(min(LOOK, every)):
                 leftovers.settle()
-    except KeyboardInterrupt:
-        click.echo("")
+
+
+@contextmanager
+def _asked_to_end() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM wait until what has been delivered is written down: else it would be delivered again."""
+    asked = threading.Event()
+    before = {each: signal.signal(each, lambda *_: asked.set()) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _tell_unreadable(leftovers: Leftovers, told: set[Path]) -> None:
+    """Once a file; the others are delivered all the same."""
+    for path, why in leftovers.unreadable.items():
+        if path not in told:
+            told.add(path)
+            click.echo(f"{path.as_posix()} is left out: {why}", err=True)
 
 
 def _tell_problems(leftovers: Leftovers) -> None:
@@ -90,4 +114,4 @@ def _sum_up(leftovers: Leftovers) -> None:
     if leftovers.young:
         line += f"; {leftovers.young} are left to the run, which may still send them"
     click.echo(line)
-    sys.exit(1 if left else 0)
+    sys.exit(1 if left or leftovers.unreadable else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from healthwatch.actions.notify import Delivery
 from healthwatch.alerting.model import Untold
 from healthwatch.config import Receiver
+from healthwatch.diagnostics import Invalid
 from healthwatch.recording import Run
 from healthwatch.recording.delivered import Delivered
 
@@ -25,6 +27,7 @@ class Leftovers:
     def __init__(self, place: Path, receivers: Mapping[str, Receiver], patience: float = PATIENCE) -> None:
         self.delivery = Delivery(receivers)
         self.sent = self.unknown = self.young = 0
+        self.unreadable: dict[Path, str] = {}  # files that could not be read at the last sweep, and why
         self._place, self._receivers, self._patience = place, receivers, patience
         self._files: list[Path] = []  # only appended to: a file's number stands in the ids of its notices
 
@@ -35,11 +38,15 @@ class Leftovers:
     def sweep(self) -> None:
         """Queue what is due, and write down what has been accepted."""
         self.unknown = self.young = 0
+        self.unreadable.clear()
         self._look()
         for number, file in enumerate(self._files):
-            with Run.open(file) as run:
-                found = run.pending()
-                attempts = run.attempts()
+            try:
+                with Run.open(file) as run:
+                    found, attempts = run.pending(), run.attempts()
+            except (Invalid, sqlite3.Error, OSError) as error:  # one that is being made, or is none of ours
+                self.unreadable[file] = str(error)
+                continue
             over = bool(attempts) and attempts[-1].ended is not None
             self.delivery.resume(_named(each, number) for each in self._due(found, over=over))
         self.settle()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -211,6 +214,33 @@ def test_deliver_says_what_is_left(tmp_path):
     left = cli("deliver", tmp_path, "--config", config)
     assert left.exit_code == 1
     assert "0 delivered, 1 left" in left.output
+
+
+def test_deliver_follows_runs_that_come_and_minds_no_file_that_it_cannot_read(inbox, tmp_path):
+    """On a login node: two ranks of a cluster without a network, and a file that is only being made."""
+    config = write_config(tmp_path, [inbox.url])
+    shared = tmp_path / "shared"
+    (shared / "new").mkdir(parents=True)
+    (shared / "new" / "rank_0.sqlite").touch()
+    command = [sys.executable, "-m", "healthwatch.cli", "deliver", shared, "--config", config, "--follow"]
+    options = ["--every", "0.3", "--patience", "0"]
+    with subprocess.Popen(
+        [*map(str, command), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as follower:
+        for told, rank in enumerate(("a", "b")):
+            (tmp_path / rank).mkdir()
+            alone = write_config(tmp_path / rank, ["json://127.0.0.1:1/"], output=str(shared / rank))
+            session = healthwatch.load(alone).attach()
+            step(session, times=5)
+            step(session, loss=9.0)
+            wait_for(lambda count=told: len(inbox.taken) > count)  # while it goes on
+            session.close()
+        wait_for(lambda: all((shared / rank / "rank_0.delivered").exists() for rank in ("a", "b")))
+        follower.send_signal(signal.SIGINT)
+        said, problems = follower.communicate(timeout=30)
+    assert inbox.titles == [HIGH, HIGH]
+    assert said.splitlines()[-1] == "2 delivered, 0 left"
+    assert problems.count("new/rank_0.sqlite is left out") == 1
 
 
 def test_notify_test_says_what_came_back(inbox, second_inbox, tmp_path):
