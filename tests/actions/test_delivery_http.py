@@ -160,6 +160,11 @@ def test_a_full_line_drops_repeats_first_and_counts():
                 sent.send([notice(f"warning{number}", severity="warning") for number in range(3)])
                 sent.send([notice("repeat", reason="repeat"), notice("critical1"), notice("critical2")])
                 state = sent.state()[0]
+                sent.close(timeout=0.1)
+                said = [problem.message for problem in sent.problems()]
+    assert any(
+        "7 notices are not delivered and stay in the outbox, 2 of them gave way to others" in each for each in said
+    )
     assert state.dropped == 2, "the repeat and the oldest warning"
     assert state.waiting == 5, "four in line and one on the wire"
 

@@ -128,10 +128,10 @@ class Delivery:
         for lane in lanes:
             lane.join(end - time.monotonic())
         for state in self.state():
-            if state.waiting:
-                self._report(
-                    state.receiver, state.url, f"{state.waiting} notices are not delivered and stay in the outbox"
-                )
+            if state.waiting + state.dropped:
+                gave_way = f", {state.dropped} of them gave way to others" if state.dropped else ""
+                left = f"{state.waiting + state.dropped} notices are not delivered and stay in the outbox{gave_way}"
+                self._report(state.receiver, state.url, left)
 
     def _all_lanes(self) -> list[Lane]:
         return [lane for lanes in self._lanes.values() for lane in lanes]
