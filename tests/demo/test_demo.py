@@ -155,7 +155,7 @@ def samples_alone(demo: Finished, tmp_path_factory: pytest.TempPathFactory) -> P
     copy = tmp_path_factory.mktemp("replay") / demo.recording.name
     shutil.copy(demo.recording, copy)
     with closing(sqlite3.connect(copy)) as connection, connection:
-        for table in ("transitions", "incidents", "captures", "outbox"):
+        for table in ("changes", "incidents", "captures", "outbox"):
             connection.execute(f"DELETE FROM {table}")
     return copy
 
