@@ -108,7 +108,8 @@ def measure(rules: str, series: int, thinking: float) -> float:
         hw.close()
         with Run.open(Path(folder) / "output") as run:
             said = len(run.transitions())
-    print(f"\n{len(hw.rules)} rules, {series:,} series, {said:,} transitions: longest call of a step in ms")
+    watched = "1 rule" if len(hw.rules) == 1 else f"{len(hw.rules)} rules"
+    print(f"\n{watched}, {series:,} series, {said:,} transitions: longest call of a step in ms")
     print(f"{'step':<24} {'wall':>7} {'own':>7}")
     events = {1: "everything is new", FIRING: "half of them fire", ENDING: "half of those end", AGAIN: "the others end"}
     for step, event in events.items():

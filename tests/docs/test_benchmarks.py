@@ -47,7 +47,7 @@ def test_the_speed_of_a_reader_is_printed() -> None:
 
 def test_peers_and_the_engine_find_the_same_breaches() -> None:
     """The script itself fails where they do not. Peers that are not there are named."""
-    said = printed("peers.py", "--series", "512", "--steps", "200", "--vmalert", "512")
+    said = printed("peers.py", "--series", "512", "--steps", "200")
     for peer in ("bottleneck", "screamer", "promtool", "vmalert -replay"):
         row = re.search(rf"^{peer} +(not here: needs|[abcdef]+ +\d+ x 200 +[\d,]+) ", said, re.MULTILINE)
         assert row, said
@@ -70,3 +70,10 @@ def test_a_loops_monitors_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> No
     step, gradients = monitors.loop(), monitors.gradients()
     taken = monitors.interleaved({"loop": lambda: step(gradients)}, 1)
     assert taken["loop"] > 0
+
+
+def test_a_burst_of_alerts_is_measured() -> None:
+    said = printed("burst.py", "--series", "400", "--thinking", "0")
+    assert "1 rule, 400 series, 400 transitions" in said, "half of them fire, and all of those end"
+    assert re.search(r"^30  half of them fire +[\d.]+ +[\d.]+$", said, re.MULTILINE), said
+    assert re.search(r"longest call after the first step [\d.]+ ms of its own; the target is 50 ms", said)
