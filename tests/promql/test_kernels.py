@@ -112,3 +112,27 @@ def test_the_compiled_exchange_keeps_windows_sorted(kind: type[np.floating]) -> 
             compiled.exchange(ordered, window[index % rows].copy(), fresh)
             window[index % rows] = fresh
             assert np.array_equal(ordered, np.sort(window, axis=0))
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("rows", [1, 2, 3, 16, 49, 50])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_compiled_limits_are_below_the_sharper_ones_which_are_those_of_the_score(
+    rows: int, kind: type[np.floating]
+) -> None:
+    pytest.importorskip("numba", reason="needs the fast extra")
+    compiled = loops()
+    assert compiled is not None
+    rng = np.random.default_rng(rows)
+    window = np.concatenate((rng.lognormal(0, 0.5, (rows, 200)), rng.integers(-3, 4, (rows, 200))), axis=1).astype(kind)
+    ordered = np.sort(window, axis=0)
+    centre = np.median(window.astype(float), axis=0)
+    deviation = np.median(np.abs(window.astype(float) - centre), axis=0)
+    divisor = np.maximum(1.4826 * deviation, 1e-3 * np.abs(centre))
+    expected = np.where(divisor > 0, centre + 6 * divisor, -np.inf)
+    sharp, found = np.empty(400), np.empty(400)
+    compiled.sharper(ordered, np.arange(400), 1.4826, 1e-3, 6.0, sharp)
+    outer = (rows - (rows - 1) // 2 + 1) // 2 - 1
+    compiled.limits(ordered, (outer, (rows - 1) // 2, rows // 2), 1.4826, 1e-3, 6.0, found)
+    np.testing.assert_allclose(sharp, expected, rtol=1e-12)
+    assert (found <= sharp + 1e-12 * np.abs(sharp)).all()
