@@ -79,7 +79,7 @@ def peers(options: argparse.Namespace) -> Iterator[Peer]:
     tested = partial(prometheus.promtool, program=promtool) if promtool else None
     yield Peer("promtool", prometheus.RULES, few, tested, "promtool (`make tools`)")
     vmalert, server = prometheus.tool("vmalert"), prometheus.tool("victoria-metrics")
-    served = Workload(work.values[:400, : options.vmalert], work.labels[: options.vmalert])
+    served = Workload(work.values[: options.vmalert], work.labels)
     replayed = partial(victoria.replay, vmalert=vmalert, victoria_metrics=server) if vmalert and server else None
     yield Peer(
         "vmalert -replay", prometheus.RULES, served, replayed, "vmalert and victoria-metrics (docs/benchmarks.md)"
