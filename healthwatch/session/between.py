@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from healthwatch.alerting.escalation import LONGEST_WAIT
+from healthwatch.alerting.model import Acceptance
+from healthwatch.alerting.silence import Silence
 from healthwatch.session.control import Silences
 from healthwatch.session.pipeline import Pipeline
 from healthwatch.session.watchman import Watchman
@@ -22,20 +24,25 @@ class Between:
     silences: Silences
     _paused: float = 0.0
     _ticked: float = 0.0
+    _silences: tuple[Silence, ...] = ()
+    _accepted: list[Acceptance] = field(default_factory=list)  # by `deliver`, and not taken in yet
 
     @classmethod
     def begin(cls, pipeline: Pipeline) -> None:
         """From now on somebody looks; what people asked for before is in force at the first step."""
         between = cls(pipeline, Silences(pipeline.config.output))
         with pipeline.guard("control"):
+            between._read()
             between._heed()
             pipeline.reloader.begin()
             pipeline.watchman = Watchman(between.look)
 
     def look(self, still: float) -> None:
-        """No step has ended for `still` seconds. A step that is under way goes first."""
+        """No step has ended for `still` seconds. A step that is under way goes first, and none waits for a disk."""
         with self.pipeline.guard("reload"):
             self.pipeline.reloader.look()
+        with self.pipeline.guard("control"):
+            self._read()
         if not self.pipeline.turn.acquire(blocking=False):
             return
         try:
@@ -46,14 +53,21 @@ class Between:
         finally:
             self.pipeline.turn.release()
 
+    def _read(self) -> None:
+        """What stands in files, before the turn is ours."""
+        self._silences = self.silences.look()
+        for problem in self.silences.problems:
+            self.pipeline.guard.tell("control", f"a silence can't be used: {problem}", logging.WARNING)
+        self.silences.problems.clear()
+        if self.pipeline.delivery is not None:
+            self._accepted += self.pipeline.recording.delivered.news()
+
     def _heed(self) -> None:
         pipeline = self.pipeline
-        pipeline.engine.silence(self.silences.look(), {"run": pipeline.config.run, "rank": str(pipeline.rank)})
-        for problem in self.silences.problems:
-            pipeline.guard.tell("control", f"a silence can't be used: {problem}", logging.WARNING)
-        self.silences.problems.clear()
+        pipeline.engine.silence(self._silences, {"run": pipeline.config.run, "rank": str(pipeline.rank)})
         if pipeline.delivery is not None:
-            pipeline.delivery.told_elsewhere(pipeline.recording.delivered.news())
+            pipeline.delivery.told_elsewhere(self._accepted)
+            self._accepted = []
 
     def _mind_the_clock(self, still: float) -> None:
         """Rules on the wall clock (R11), more and more rarely."""

@@ -5,17 +5,20 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 from click.testing import CliRunner
 from killable import write_config
+from own_time import OwnTime
 from receiving import wait_for
 
 import healthwatch
 from healthwatch.cli import group
 from healthwatch.recording import Run
 from healthwatch.session import between
+from healthwatch.session.control import Silences
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -33,6 +36,26 @@ def step(session, loss=2.0, norm=1.0, times=1):
     for _ in range(times):
         session.log(norm=norm)
         session.step(loss)
+
+
+def test_no_step_waits_for_a_folder_that_hangs(tmp_path, monkeypatch):
+    """The watchman reads what people ask for; the file system under it may be a network's."""
+    session = healthwatch.load(write_config(tmp_path, ["json://127.0.0.1:1/"])).attach()
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    def look(_):
+        hangs.set()
+        goes_on.wait(30)
+        return ()
+
+    monkeypatch.setattr(Silences, "look", look)
+    assert hangs.wait(10)
+    own = OwnTime()
+    for _ in range(5):
+        own(session.step, 2.0)
+    goes_on.set()
+    assert own.longest < 0.5
+    session.close()
 
 
 def test_a_training_that_hangs_still_tells_what_joined(inbox, tmp_path, monkeypatch):
