@@ -38,23 +38,31 @@ def frames(case: Case, table: SeriesTable, every: int) -> Iterator[Frame]:
     return _from_lines(case.source, table)
 
 
-def standing(case: Case) -> Callable[[Frame], Sequence[float]]:
-    """After a frame: the times at which rules on the wall clock are evaluated before the next one."""
+def standing(case: Case) -> Callable[[Frame, Frame | None], Sequence[float]]:
+    """Between a frame and the next: the times at which somebody looks at the clock, as beside a training."""
     if case.source is not None and _is_run(case.source):
         with Run.open(case.source) as run:
             events = run.clock_events()
-        return lambda frame: events.get((frame.attempt, frame.step, frame.time), ())
-    return lambda frame: [frame.time + still for still in _moments(case.standstills.get(frame.step, 0.0))]
+        return lambda frame, _: events.get((frame.attempt, frame.step, frame.time), ())
+    return lambda frame, following: [frame.time + still for still in _between(case, frame, following)]
+
+
+def _between(case: Case, frame: Frame, following: Frame | None) -> Iterator[float]:
+    """Seconds after a frame; the end of a standstill that is written down is looked at as well."""
+    lasts = case.standstills.get(frame.step)
+    if lasts is not None:
+        yield from _moments(lasts)
+        yield lasts
+    elif following is not None and following.attempt == frame.attempt:
+        yield from _moments(following.time - frame.time)
 
 
 def _moments(lasts: float) -> Iterator[float]:
-    """Seconds into a standstill, as a training looks: every second at first, ever less often, and at its end."""
+    """Every second at first, ever less often."""
     still = OFTEN
     while still < lasts:
         yield still
         still += max(OFTEN, still / 50)
-    if lasts:
-        yield lasts
 
 
 def _is_run(source: Path) -> bool:
@@ -72,7 +80,7 @@ def _from_series(case: Case, table: SeriesTable, every: int) -> Iterator[Frame]:
         by_step[cell[0]].append(cell)
     for step in steps:
         begins = [case.start, *(each for each in case.resume_at if each <= step)]
-        stood = sum(lasts for after, lasts in case.standstills.items() if after < step)
+        stood = sum(max(lasts - case.step_time, 0) for after, lasts in case.standstills.items() if after < step)
         frame = Frame(step, len(begins), step * case.step_time + stood)
         for cell in by_step[step]:
             _fill(frame, cell[1], cells[cell], table)

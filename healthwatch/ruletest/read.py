@@ -102,7 +102,7 @@ class _Reader:
             if step in found:
                 each.report("HW010", f"two standstills after step {step}", "after_step", help="add them up")
             elif "input_series" not in section.data:
-                message = "a recording has its own standstills, and JSON lines their times"
+                message = "a recording has standstills of its own, and JSON lines have times"
                 each.report("HW011", message, "after_step", help="standstills go with input_series")
             else:
                 found[step] = lasts.seconds or 0.0

@@ -73,7 +73,7 @@ def trace(case: Case, rules: Sequence[Rule], escalation: Mapping[str, tuple[Ladd
     seen = Trace(history=History(table))
     alerts = AlertSeries(rules, seen.history) if asked_for(case.expressions) else None
     last, times = None, standing(case)
-    for frame in frames(case, table, every):
+    for frame, following in _with_next(frames(case, table, every)):
         if last is not None and frame.step <= last:
             _go_back(engine, seen, frame.step)
         last = frame.step
@@ -81,10 +81,20 @@ def trace(case: Case, rules: Sequence[Rule], escalation: Mapping[str, tuple[Ladd
         seen.steps.append(frame.step)
         seen.frames[frame.step] = frame
         _note(seen, engine, frame.step, engine.step(frame))
-        _stand_still(seen, engine, frame, times(frame))
+        _stand_still(seen, engine, frame, times(frame, following))
         if alerts is not None:
             alerts.write({rule: page.ledger for rule, page in engine.book.pages.items()}, frame.step)
     return seen
+
+
+def _with_next(given: Iterator[Frame]) -> Iterator[tuple[Frame, Frame | None]]:
+    before: Frame | None = None
+    for frame in given:
+        if before is not None:
+            yield before, frame
+        before = frame
+    if before is not None:
+        yield before, None
 
 
 def _go_back(engine: Engine, seen: Trace, step: int) -> None:
@@ -94,9 +104,9 @@ def _go_back(engine: Engine, seen: Trace, step: int) -> None:
 
 
 def _stand_still(seen: Trace, engine: Engine, frame: Frame, times: Sequence[float]) -> None:
-    """No step ends for a while: rules on the wall clock are evaluated, and waits for steps end."""
+    """Until the next step ends: rules on the wall clock are evaluated, and after a minute waits for steps end."""
     for time in times:
-        outcome = engine.tick(time)
+        outcome = engine.tick(time) if engine.uses_clock else None
         if outcome is not None:
             _note(seen, engine, frame.step, outcome)
         if time - frame.time >= LONGEST_WAIT:

@@ -97,3 +97,19 @@ def test_mistakes(run, standstill, code, message):
 def test_only_written_series_take_one(run):
     report = run("  - {jsonl: x.jsonl, standstills: [{after_step: 5, lasts: 1m}]}\n", RULES)
     assert [each.code for each in report.files[0].diagnostics] == ["HW011"]
+
+
+def test_a_step_that_takes_long_is_a_standstill_like_any_other(run, texts):
+    """Live nobody knows that it will end."""
+    case = "  - {start: 1, step_time: %d, input_series: [{series: loss, values: 1x3}], exp_incidents: %s}\n"
+    each = ", ".join(f"{{rule: Stalled, opened: {step}, ended: {step + 1}}}" for step in (1, 2, 3))
+    for seconds, expected in ((600, "[]"), (650, f"[{each}]")):
+        report = run(case % (seconds, expected), RULES)
+        assert (report.exit_code, texts(report)) == (0, []), seconds
+
+
+def test_times_of_json_lines_are_looked_at(run, texts, tmp_path):
+    lines = [f'{{"step": {step}, "time": {time}, "loss": 1}}\n' for step, time in ((1, 0), (2, 10), (3, 900), (4, 910))]
+    (tmp_path / "log.jsonl").write_text("".join(lines), encoding="utf-8")
+    report = run("  - {jsonl: log.jsonl, exp_incidents: [{rule: Stalled, opened: 2, ended: 3}]}\n", RULES)
+    assert (report.exit_code, texts(report)) == (0, [])
