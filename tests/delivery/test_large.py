@@ -51,6 +51,7 @@ def test_64_kilobytes_of_summary(inbox, quick, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.extras
 def test_a_picture_is_attached(inbox, tmp_path):
     pytest.importorskip("matplotlib", reason="needs the plots extra")
     session = healthwatch.load(write_config(tmp_path, [inbox.url])).attach()
@@ -67,6 +68,7 @@ def test_a_picture_is_attached(inbox, tmp_path):
     assert (width, height) == (880, 396)
 
 
+@pytest.mark.extras
 def test_a_picture_writes_what_its_fonts_have():
     """Chinese where a font of the machine has it, else an ellipsis: never a row of empty boxes."""
     pytest.importorskip("matplotlib", reason="needs the plots extra")
