@@ -64,13 +64,16 @@ def limits(
 
     `places` are outer, low and high. One bound is `scale` times the least distance from the values at `outer`, from
     either end, to those at `low` and `high`; the other is `floor` times the value at `low`. -inf where neither is
-    positive.
+    positive. Python's `float` of a float32 would stay one here.
     """
     outer, low, high = places
     opposite = ordered.shape[0] - 1 - outer
     for column in range(ordered.shape[1]):
-        centre = float(ordered[low, column])
-        below, above = centre - ordered[outer, column], ordered[opposite, column] - float(ordered[high, column])
+        centre = np.float64(ordered[low, column])
+        below, above = (
+            centre - np.float64(ordered[outer, column]),
+            np.float64(ordered[opposite, column]) - np.float64(ordered[high, column]),
+        )
         near = scale * (below if below < above else above)  # noqa: FURB136
         least = floor * centre
         divisor = near if near > least else least  # noqa: FURB136
@@ -98,13 +101,13 @@ def sharper(
     """
     count = ordered.shape[0]
     for column in which:
-        low, high = float(ordered[(count - 1) // 2, column]), float(ordered[count // 2, column])
+        low, high = np.float64(ordered[(count - 1) // 2, column]), np.float64(ordered[count // 2, column])
         centre = low / 2 + high / 2
         below, above = (count - 1) // 2, (count - 1) // 2 + 1
-        near = last = 0.0
+        near = last = np.float64(0.0)
         for _ in range(count // 2 + 1):  # the nearest values, one after the other
-            left = centre - ordered[below, column] if below >= 0 else np.inf
-            right = ordered[above, column] - centre if above < count else np.inf
+            left = centre - np.float64(ordered[below, column]) if below >= 0 else np.float64(np.inf)
+            right = np.float64(ordered[above, column]) - centre if above < count else np.float64(np.inf)
             last = near
             if left < right:
                 near, below = left, below - 1
