@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from operator import itemgetter
 
 from healthwatch.alerting.ledger import Ledger, Rows
 from healthwatch.alerting.model import LabelSet
@@ -30,24 +29,25 @@ def first_of(ledger: Ledger, rows: Rows) -> int:
 
 
 def _near(many: Sequence[LabelSet]) -> list[int] | None:
-    """Places among which the first one is, found by looking at each layer or cell once; None where that can't be."""
-    if len(set(map(len, many))) > 1:
+    """Places among which the first one is, found by looking at each layer or cell once; None where that can't be.
+
+    Label sets of one result nearly always have the same names: only those that say where a series stands are compared.
+    """
+    names = [name for name, _ in many[0]]
+    by_layer = "layer" in names
+    if not by_layer and ("param" not in names or not _PLACES.isdisjoint(names)):
         return None
-    kinds = [{name for name, _ in column} for column in zip(*many, strict=True)]
-    if any(len(kind) > 1 for kind in kinds):
+    telling = {*_PLACES, METRIC_NAME} if by_layer else {"param"}
+    where = [at for at, name in enumerate(names) if name in telling]
+    if len(set(map(len, many))) > 1 or any({labels[at][0] for labels in many} != {names[at]} for at in where):
         return None
-    names = [next(iter(kind)) for kind in kinds]
-    keys: list[Hashable]
-    if "layer" in names:
-        where = [at for at, name in enumerate(names) if name in _PLACES or name == METRIC_NAME]
-        keys = list(map(itemgetter(*where), many))
-        alone: set[Hashable] = set()
-    elif "param" in names and _PLACES.isdisjoint(names):
-        param = names.index("param")
-        keys = [labels[param][1].rpartition(".")[0] for labels in many]
-        alone = {cell for cell in set(keys) if not _of_cell(str(cell))}  # the cell does not say where each of them is
+    columns = [[labels[at][1] for labels in many] for at in where]
+    if by_layer:
+        keys = list(map("\0".join, zip(*columns, strict=True))) if len(columns) > 1 else columns[0]
+        alone = set[str]()
     else:
-        return None
+        keys = [path.rpartition(".")[0] for path in columns[0]]
+        alone = {cell for cell in set(keys) if not _of_cell(cell)}  # the cell does not say where each of them is
     orders = {key: causal_order(labels)[:2] for key, labels in dict(zip(keys, many, strict=True)).items()}
     best = min((order for key, order in orders.items() if key not in alone), default=None)
     wanted = {key for key, order in orders.items() if key in alone or order == best}

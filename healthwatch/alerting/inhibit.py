@@ -39,10 +39,12 @@ def mark(incident: Incident, inhibited_by: Collection[str], book: Book, shadows:
 
 def _free(ledger: Ledger, sources: Iterable[Ledger]) -> Rows:
     """The firing alerts that belong to none of the sources' firing alerts."""
-    inhibitors = {labels for source in sources for labels in _firing(source)}
+    firing, found = _firing(ledger), [_firing(source) for source in sources]
+    if firing and firing in found:  # two rules on the same series, as a rule: nothing need be hashed
+        return ledger.firing()[:0]
+    inhibitors = {labels for each in found for labels in each}
     if not inhibitors or () in inhibitors:
         return ledger.firing() if not inhibitors else ledger.firing()[:0]
-    firing = _firing(ledger)
     held = [labels in inhibitors for labels in firing]
     if not all(held):
         index = _Index(inhibitors)
