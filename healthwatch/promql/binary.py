@@ -36,6 +36,34 @@ def _set_operator(node: ast.Binary, left: VectorNode, right: VectorNode) -> Comp
     return lambda moment: operator(left.at(moment), right.at(moment))
 
 
+def harmless(node: ast.Expr) -> bool:
+    """Whether the expression can't fail, and keeps nothing up to date that would have to be made anew."""
+    return all(
+        isinstance(each, ast.VectorSelector | ast.MatrixSelector | ast.Number | ast.Paren | ast.Unary)
+        or (isinstance(each, ast.Binary) and (scalar(each.left) or scalar(each.right) or each.op in SETS))
+        or (isinstance(each, ast.Aggregate) and each.param is None)
+        or (isinstance(each, ast.Call) and each.function in _HARMLESS)
+        for each in ast.walk(node)
+    )
+
+
+_HARMLESS = frozenset(
+    f"{name}_over_time" for name in ("avg", "sum", "min", "max", "count", "last", "first", "present", "stddev")
+) | {"abs", "finite", "nonfinite", "deriv"}
+
+
+def unless_clear(plain: VectorNode, left: VectorNode) -> Compute:
+    """`and`, whose right side is asked only where the left one says nothing, or breaches (R4)."""
+
+    def evaluate(moment: Moment) -> Vector:
+        vector = left.at(moment)
+        if not vector.breaches() and vector.knows_all():
+            return vector.labels.clear()
+        return plain.at(moment)
+
+    return evaluate
+
+
 def _matched(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
     """Vector with vector: the pairs that match, then arithmetic or a comparison on them."""
     matching = node.matching or DEFAULT

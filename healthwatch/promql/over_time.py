@@ -32,6 +32,9 @@ def over_time(function: OverTime) -> OverTime:
 
 @over_time
 def sum_over_time(window: Window) -> Result:
+    total = window.whole_sum()
+    if total is not None:
+        return total.copy(), window.any()
     return sum_rows(window.filled(0.0), positive=window.state == POSITIVE), window.any()
 
 
@@ -42,6 +45,9 @@ def count_over_time(window: Window) -> Result:
 
 @over_time
 def avg_over_time(window: Window) -> Result:
+    total = window.whole_sum()
+    if total is not None:
+        return total / len(window.ticks), window.any()
     rows = window.blocks if window.present is None else (window.packed().values,)
     counts = window.counts().astype(np.float64)
     return mean_rows(rows, counts, positive=window.state == POSITIVE), window.any()

@@ -8,12 +8,14 @@ from typing import Any
 
 from healthwatch.promql import ast, calls
 from healthwatch.promql.aggregate import AGGREGATIONS, aggregate
-from healthwatch.promql.binary import operation
+from healthwatch.promql.binary import harmless, operation, unless_clear
 from healthwatch.promql.groups import group, grouping
 from healthwatch.promql.moving import Moving
+from healthwatch.promql.narrow import narrowed
 from healthwatch.promql.node import VectorNode, WindowNode
 from healthwatch.promql.pick import PICKS, CountValues
 from healthwatch.promql.reach import Demand, Reach
+from healthwatch.promql.running import Running
 from healthwatch.promql.screens import SCREENS, Arbiter, Pattern, Screen, screened
 from healthwatch.promql.select import Selection, newest_row, newest_samples, row_at, window_of
 from healthwatch.promql.subquery import Subquery
@@ -186,10 +188,11 @@ class Planner:
     def _matrix(self, node: ast.MatrixSelector, place: Place) -> WindowNode:
         selection, when = self.selection(node.selector), time_of(node.selector)
         self.demand(node.selector, place, node.window, 0)
+        running = Running(self.history) if self.shortcuts else None
 
         def samples(moment: Moment) -> Window:
             tick = when(moment)
-            return window_of(selection, tick - node.window, tick)
+            return window_of(selection, tick - node.window, tick, running)
 
         return WindowNode(written(node), samples, timeless=not bound(node.selector), rows=selection.rows_kept)
 
@@ -220,7 +223,11 @@ class Planner:
     def _binary(self, node: ast.Binary, place: Place) -> VectorNode:
         left, right = self.vector(node.left, place), self.vector(node.right, place)
         plain = VectorNode(node.op, operation(node, left, right), (left, right), left.timeless and right.timeless)
-        return screened(self, node, plain) if self.shortcuts else plain
+        if not self.shortcuts:
+            return plain
+        if node.op == "and" and harmless(node.right):
+            return VectorNode(node.op, unless_clear(plain, left), (left, right), plain.timeless)
+        return screened(self, node, narrowed(self, node, plain, place))
 
     def _aggregate(self, node: ast.Aggregate, place: Place) -> VectorNode:
         source = self.vector(node.expr, place)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +15,11 @@ from healthwatch.promql.vector import FINITE, NO_NAN, Labels, Vector, everything
 from healthwatch.promql.window import Window
 from healthwatch.stream import ABSENT, History, ring
 from healthwatch.stream.ring import DENSE, Floats, Ring, is_absent, is_sample
+from healthwatch.stream.ring import FINITE as FINITE_ROW
 from healthwatch.stream.series import METRIC_NAME, Columns, LabelSet
+
+if TYPE_CHECKING:
+    from healthwatch.promql.running import Running
 
 GRADES = {ring.POSITIVE: FINITE, ring.FINITE: FINITE, ring.CLEAN: NO_NAN}
 
@@ -242,22 +248,31 @@ def _span(ring: Ring, after: int, upto: int) -> tuple[int, int]:
     return max(ring.find(after), ring.first), ring.find(upto)
 
 
-def window_of(selection: Selection, after: int, upto: int) -> Window:
-    """All samples in (after, upto]."""
+def window_of(selection: Selection, after: int, upto: int, running: Running | None = None) -> Window:
+    """All samples in (after, upto]; `running` keeps their sums."""
     parts = selection.parts
     if len(parts) == 1:
-        part = parts[0]
-        return _one_window(selection.labels, part, *_span(part.ring, after, upto), (after, upto))
+        part, labels = parts[0], selection.labels
+        start, end = _span(part.ring, after, upto)
+        total = None if running is None else partial(running.total, labels, part, range(start, end))
+        return _one_window(labels, part, start, end, (after, upto), total)
     return _joined_windows(selection.labels, parts, after, upto)
 
 
-def _one_window(labels: Labels, part: Part, start: int, end: int, span: tuple[int, int]) -> Window:
+def _one_window(
+    labels: Labels,
+    part: Part,
+    start: int,
+    end: int,
+    span: tuple[int, int],
+    total: Callable[[], Floats | None] | None,
+) -> Window:
     blocks = tuple(block[:, part.place] for block in part.ring.blocks(start, end))
     state, present = part.ring.worst_state(start, end), None
     if state > DENSE:
         present = np.concatenate([is_sample(np.ascontiguousarray(block)) for block in blocks])
     ticks = np.array(part.ring.ticks(start, end), dtype=np.int64)
-    return Window(labels, ticks, blocks, present, *span, state=state)
+    return Window(labels, ticks, blocks, present, *span, state=state, total=total if state <= FINITE_ROW else None)
 
 
 def _joined_windows(labels: Labels, parts: tuple[Part, ...], after: int, upto: int) -> Window:

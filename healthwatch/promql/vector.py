@@ -120,6 +120,9 @@ class Vector:
         """Whether any element is kept."""
         return self.kept is not nothing(len(self.kept)) and bool(self.kept.any())
 
+    def knows_all(self) -> bool:
+        return self.known is everything(len(self.known)) or bool(self.known.all())
+
     def complete(self) -> bool:
         """Whether it is plain from the masks alone that every element is kept."""
         return self.kept is everything(len(self.kept))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -55,6 +56,7 @@ class Window:
     end: int
     known: Mask | None = None
     state: int = SPARSE
+    total: Callable[[], Floats | None] | None = None  # the sums of whole numbers, where somebody keeps them
     _whole: list[Floats] = field(default_factory=list, repr=False)
     _packed: list[Packed] = field(default_factory=list, repr=False)
 
@@ -64,6 +66,10 @@ class Window:
         if not self._whole:
             self._whole.append(self.blocks[0] if len(self.blocks) == 1 else np.concatenate(self.blocks))
         return self._whole[0]
+
+    def whole_sum(self) -> Floats | None:
+        """The sum of every series, if all samples are whole numbers and somebody keeps it; not to be written to."""
+        return None if self.total is None else self.total()
 
     def any(self) -> Mask:
         """Which series have a sample."""
@@ -87,7 +93,7 @@ class Window:
         finite = np.isfinite(self.values)
         present = finite if self.present is None else finite & self.present
         state = FINITE if present.all() else SPARSE
-        return replace(self, present=None if state == FINITE else present, state=state, _packed=[])
+        return replace(self, present=None if state == FINITE else present, state=state, total=None, _packed=[])
 
     def seconds(self) -> Floats:
         return self.ticks / TICKS_PER_STEP

@@ -29,6 +29,9 @@ _GROWTH = 1.125
 _FEW = 64
 """What is unusual in at most one of so many columns is remembered, which takes little of the memory of the row."""
 
+_MOST = 2.0**36
+"""A sum of 100,000 whole numbers below it is exact."""
+
 NO_COLUMNS: Columns = np.zeros(0, np.intp)
 
 _NARROW = frozenset(map(np.dtype, ("float32", "float16", "int16", "uint16", "int8", "uint8")))
@@ -52,6 +55,14 @@ def is_sample(values: Floats) -> Mask:
     return np.logical_and(np.not_equal(bits, ABSENT_BITS), np.not_equal(bits, STALE_BITS))
 
 
+def _whole(values: Floats) -> bool:
+    head = values[:64]  # most rows that hold something else show it at once
+    if not np.array_equal(np.rint(head), head):
+        return False
+    largest = values.max(initial=0.0)
+    return bool(largest < _MOST and np.array_equal(np.rint(values), values) and not np.signbit(values).any())
+
+
 class Ring:
     """Rows are numbered from 0 for ever; those in [first, end) are still here, by ascending tick.
 
@@ -71,6 +82,7 @@ class Ring:
         self._states = bytearray()
         self._base = 0
         self._unusual: dict[int, Columns] = {}  # by row, what somebody has asked for
+        self._counts: dict[int, bool] = {}  # likewise
 
     def find(self, tick: int) -> int:
         """The number of the first row later than `tick`."""
@@ -119,6 +131,13 @@ class Ring:
                 self._unusual[row] = found
         return found
 
+    def counts(self, row: int) -> bool:
+        """Whether every value of a row is a whole number, none negative, all far below what float64 holds exactly."""
+        known = self._counts.get(row)
+        if known is None:
+            known = self._counts[row] = self.state(row) == POSITIVE and _whole(self.row(row))
+        return known
+
     def worst_state(self, start: int, end: int) -> int:
         """The worst state of rows [start, end); POSITIVE for none."""
         states = self._states[start - self._base : end - self._base]
@@ -136,6 +155,7 @@ class Ring:
         elif self._states[row - self._base] != UNKNOWN:
             self.changes += 1
             self._unusual.pop(row, None)
+            self._counts.pop(row, None)
         self.row(row)[place] = values
         self.narrow = self.narrow and values.dtype in _NARROW
         self._states[row - self._base] = UNKNOWN
@@ -152,7 +172,7 @@ class Ring:
         del self._ticks[kept - self._base :], self._states[kept - self._base :]
         self.changes += kept != self.end
         self.end = kept
-        self._unusual.clear()
+        self._forget()
 
     def widen(self, width: int) -> None:
         """Make room for new series; the rows there are have no sample of them."""
@@ -165,7 +185,7 @@ class Ring:
         self.width = width
         self._absent = np.full(width, ABSENT)
         self._states = bytearray(len(self._states))
-        self._unusual.clear()
+        self._forget()
 
     def _inspect(self, row: int) -> int:
         values = self.row(row)
@@ -177,6 +197,11 @@ class Ring:
             found = DENSE if is_sample(values).all() else SPARSE
         self._states[row - self._base] = found
         return found
+
+    def _forget(self) -> None:
+        """Rows are no longer what they were."""
+        self._unusual.clear()
+        self._counts.clear()
 
     def _row_at(self, tick: int) -> int | None:
         if not self._ticks or tick > self._ticks[-1]:
@@ -204,7 +229,7 @@ class Ring:
         for later in range(self.end, row, -1):
             self._data[later % len(self._data)] = self._data[(later - 1) % len(self._data)]
         self.changes += 1
-        self._unusual.clear()
+        self._forget()
 
     def _drop_until(self, tick: int) -> None:
         self.first = max(self.first, self._base + bisect_left(self._ticks, tick))
@@ -213,6 +238,7 @@ class Ring:
             del self._ticks[:gone], self._states[:gone]
             self._base = self.first
             self._unusual = {row: columns for row, columns in self._unusual.items() if row >= self.first}
+            self._counts = {row: known for row, known in self._counts.items() if row >= self.first}
 
     def _grow(self) -> None:
         rows = self.rows(self.first, self.end)

@@ -28,6 +28,15 @@ RULES = [
     'robust_zscore(x{{e=~"1|3|4"}}[{w}], {n}) > {k}',
     "max_over_time((ema_ratio(x[{w}]) > {k})[5:1])",
     "spike_ratio(x[{w}] offset 3) > {k}",
+    "sum_over_time(x[{n}]) > {k}",
+    "avg_over_time(finite(x[{w}])) - {k}",
+    "max by (e) (avg_over_time(x[{w}])) / avg by (e) (avg_over_time(x[{w}] offset 2)) > {k}",
+    "max_over_time(x[{n}]) == {k}",
+    "max_over_time(x[{w}]) == 0 and min_over_time(x[{w}]) == 0 and x offset {n}",
+    "{k} >= max_over_time(x[{n}]) and sum_over_time(x[{w}]) > {k}",
+    "max_over_time(x[{n}]) < {k}",
+    "min_over_time(x[{w}]) > {k}",
+    "min_over_time(x[{n}]) >= {k} and on (i) min_over_time(x[{w}]) == {k}",
 ]
 rules = st.builds(
     lambda text, w, k, n: text.format(w=w, k=k, n=n),
@@ -79,7 +88,7 @@ def same(plain: Query, quick: Query, tick: int) -> None:
 
 @pytest.mark.long
 @given(run=runs(), text=rules, extra=st.booleans())
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(deadline=None, max_examples=160, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_a_shortcut_says_what_the_plain_way_says(
     run: tuple[np.random.Generator, dict[str, float]], text: str, extra: bool
 ) -> None:
