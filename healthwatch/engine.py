@@ -55,6 +55,10 @@ class Engine:
         self._by_rule = {watch.rule.name: watch for watch in self.watches}
         self._shadows = {rule.name for rule in rules if rule.mode == "shadow"}
 
+    def prepare(self) -> None:
+        """Work out before the first step what follows from the label sets that are known already."""
+        self._program.prepare()
+
     def silence(self, silences: Sequence[silence.Silence], site: Mapping[str, str]) -> None:
         """Replace the silences; `site` are the labels that every alert of this process shares (run, rank)."""
         self._silences, self._site = tuple(silences), site

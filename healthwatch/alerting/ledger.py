@@ -158,9 +158,9 @@ class Ledger:
         self._few, self._table = None, table
         if not what.anything():
             return []
-        found = many.transitions(rule, table, what, self.result, now)
+        found = many.transitions(rule, table, what, now)
         self.last_end = many.last_end(table, what) or self.last_end
-        self._table = many.settled(table, what, self.result)
+        self._table = many.settled(table, what, len(self.result))
         self.labels, self._firing = self._table.labels, None
         return found
 

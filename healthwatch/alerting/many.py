@@ -34,6 +34,7 @@ from healthwatch.alerting.rows import (
     wound_back,
 )
 from healthwatch.alerting.verdicts import Seen
+from healthwatch.promql import Labels
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -50,14 +51,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fresh:
-    """Label sets that breach and had no alert: their places in the result, their rows, and how they begin."""
+    """Label sets that breach and had no alert: where they stand in the result, their rows, and how they begin."""
 
+    labels: list[LabelSet]
     places: Rows
     rows: Alerts
     codes: Codes
 
 
-NOBODY = Fresh(np.zeros(0, np.intp), np.zeros((0, WIDTH)), np.zeros(0, np.uint8))
+NOBODY = Fresh([], np.zeros(0, np.intp), np.zeros((0, WIDTH)), np.zeros(0, np.uint8))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +89,7 @@ def step(table: Table, breaching: Rows, seen: Seen, now: Now, timing: Timing) ->
     if not len(breaching):
         return Turned(before, codes, NOBODY)
     rows, began = begun(seen.values(breaching), seen.micro_steps(breaching), now, timing)
-    return Turned(before, codes, Fresh(breaching, rows, began))
+    return Turned(before, codes, Fresh(picked(seen.labels, breaching), breaching, rows, began))
 
 
 def back(table: Table, to: Now) -> Turned:
@@ -101,28 +103,33 @@ def all_at(code: int, table: Table) -> Turned:
     return Turned(table.rows[:, PHASE].copy(), np.full(len(table.rows), code, np.uint8), NOBODY)
 
 
-def transitions(rule: str, table: Table, what: Turned, result: Sequence[LabelSet], now: Now) -> list[Transitions]:
+def picked(labels: Sequence[LabelSet], places: Rows) -> list[LabelSet]:
+    """Some of the label sets; those of a result are asked for thousands faster as the tuple that they are."""
+    sets = labels.sets if isinstance(labels, Labels) else labels
+    return [sets[place] for place in places.tolist()]
+
+
+def transitions(rule: str, table: Table, what: Turned, now: Now) -> list[Transitions]:
     """What has changed, those that are alike together; whoever has ended is told as it was."""
     changed = what.codes.nonzero()[0]
     reasons, phases = what.codes[changed], what.before[changed]
     found = []
     for code, phase in sorted(set(zip(reasons.tolist(), map(int, phases.tolist()), strict=True))):
         rows = changed[(reasons == code) & (phases == phase)]
-        labels = [table.labels[row] for row in rows.tolist()]
+        labels = picked(table.labels, rows)
         after = Phase.INACTIVE if code >= CLEAR else Phase.FIRING
         found.append(Transitions(rule, PHASES[phase], after, BY_CODE[code], now, labels, *_told(table.rows[rows])))
     if len(what.fresh.places):
-        found.append(_begun(rule, what.fresh, result, now))
+        found.append(_begun(rule, what.fresh, now))
         found.sort(key=lambda each: CODE_OF[each.reason])
     return found
 
 
-def _begun(rule: str, fresh: Fresh, result: Sequence[LabelSet], now: Now) -> Transitions:
+def _begun(rule: str, fresh: Fresh, now: Now) -> Transitions:
     """They all fire at once, or none does."""
     code = int(fresh.codes[0])
     after = Phase.FIRING if code == FIRED else Phase.PENDING
-    labels = [result[place] for place in fresh.places.tolist()]
-    return Transitions(rule, Phase.INACTIVE, after, BY_CODE[code], now, labels, *_told(fresh.rows))
+    return Transitions(rule, Phase.INACTIVE, after, BY_CODE[code], now, fresh.labels, *_told(fresh.rows))
 
 
 def _told(rows: Alerts) -> tuple[list[int | None], list[float]]:
@@ -136,19 +143,18 @@ def last_end(table: Table, what: Turned) -> Now | None:
     return last_verdict(table.rows[ended]) if len(ended) else None
 
 
-def settled(table: Table, what: Turned, result: Sequence[LabelSet]) -> Table:
-    """The table without those that have ended and with those that have begun."""
+def settled(table: Table, what: Turned, size: int) -> Table:
+    """The table without those that have ended and with those that have begun, in a result of so many label sets."""
     rows, places, labels = table.rows, table.places, table.labels
     ended: Mask = ENDS[what.codes]
     if np.count_nonzero(ended):
         staying = (~ended).nonzero()[0]
-        rows, places, labels = rows[staying], places[staying], [labels[row] for row in staying.tolist()]
+        rows, places, labels = rows[staying], places[staying], picked(labels, staying)
     fresh = what.fresh
     if not len(fresh.places):
         return Table(labels, places, rows)
     rows, places = np.concatenate((rows, fresh.rows)), np.concatenate((places, fresh.places))
-    labels = labels + [result[place] for place in fresh.places.tolist()]
-    return ordered(Table(labels, places, rows), len(result))
+    return ordered(Table(labels + fresh.labels, places, rows), size)
 
 
 def ordered(table: Table, size: int) -> Table:
@@ -157,4 +163,4 @@ def ordered(table: Table, size: int) -> Table:
     if not (places[1:] < places[:-1]).any():
         return table
     order = places.argsort(kind="stable")
-    return Table([table.labels[row] for row in order.tolist()], table.places[order], table.rows[order])
+    return Table(picked(table.labels, order), table.places[order], table.rows[order])

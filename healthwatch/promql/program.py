@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -79,6 +79,18 @@ class Program:
             demands = [each for each in self._planner.demands if each.selection.matches(metric)]
             self._keeps[metric] = partial(_oldest, demands) if demands else None
         return self._keeps[metric]
+
+    def prepare(self) -> None:
+        """Evaluate everything once, so that joins, groups and names are worked out for the series there are.
+
+        What can't be evaluated yet says so at its first step.
+        """
+        tick = 0 if self.history.newest is None else self.history.newest
+        with self.silenced():
+            for query in self.queries:
+                with suppress(Exception):
+                    query.evaluate(tick)
+        self.forget()
 
     @contextmanager
     def silenced(self) -> Iterator[None]:

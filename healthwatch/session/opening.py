@@ -70,6 +70,8 @@ def open_pipeline(
     pipeline.open_actions()
     with guard("resume"):
         pipeline.resume(table)
+    with guard("rules"):
+        engine.prepare()
     Between.begin(pipeline)
     return pipeline
 
