@@ -34,6 +34,7 @@ class Bracket:
     def __init__(self) -> None:
         self._limits = Limits()
         self._least = math.inf  # of the bounds
+        self._doubted: set[int] = set()  # at the step before
         self._rows = 0  # of the window when all bounds were taken
         self._low: Floats = np.empty(0)
         self._below: Counts = np.zeros(0, np.uint8)
@@ -63,11 +64,13 @@ class Bracket:
             self._fit(span, passed)
 
     def improve(self, span: Span, which: Indices) -> bool:
-        """A series whose values have risen has a bound that holds for ever and excludes little."""
-        low = which[self._below[which] < self._place(span) / 2]
-        if len(low):
-            self._fit(span, low)
-        return len(low) > 0
+        """A series whose values have risen has a bound that holds for ever and excludes little: it comes again."""
+        doubted, self._doubted = self._doubted, set(which.tolist())
+        again = doubted & self._doubted
+        low = [each for each in again if self._below[each] < self._place(span) / 2]
+        if low:
+            self._fit(span, np.array(low))
+        return bool(low)
 
     def _fit(self, span: Span, which: Indices) -> None:
         for some in chunks(span, which):

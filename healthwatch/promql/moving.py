@@ -129,6 +129,7 @@ class Moving:
     irregular: Indices = field(default_factory=lambda: NO_SERIES)
     ragged: Indices = field(default_factory=lambda: NO_SERIES)
     _gaps: NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16))
+    _baseline: tuple[Span, bytes, Baseline] | None = None
     _of: tuple[Labels | None, int] = (None, -1)
     _at: tuple[int, int] = (-1, -1)
 
@@ -143,6 +144,14 @@ class Moving:
             self._at = moment.epoch, moment.tick
             self._advance(self.when(moment))
         return self.span
+
+    def baseline(self, which: Indices) -> Baseline:
+        """What the plain functions need for some of the series; several functions of a window often doubt the same."""
+        key = which.tobytes()
+        if self._baseline is None or self._baseline[0] is not self.span or self._baseline[1] != key:
+            assert self.span is not None
+            self._baseline = self.span, key, self.span.baseline(which)
+        return self._baseline[2]
 
     def regular(self, which: Indices) -> Indices:
         """Those of some series that have no gap."""

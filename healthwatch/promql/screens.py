@@ -189,7 +189,7 @@ class Arbiter:
     def _decide(self, span: Span, bound: float) -> Decided | None:
         if bound not in self._decided:
             doubtful = self._doubtful(span, bound * (1 - _SLACK))
-            self._decided[bound] = None if doubtful is None else self._computed(span, doubtful)
+            self._decided[bound] = None if doubtful is None else self._computed(doubtful)
         return self._decided[bound]
 
     def _doubtful(self, span: Span, bound: float) -> Indices | None:
@@ -219,14 +219,14 @@ class Arbiter:
         enough = span.count - span.gaps >= self._min_samples
         return self._moving.ragged if self._screen.tolerant and enough else self._moving.irregular
 
-    def _computed(self, span: Span, which: Indices) -> Decided:
+    def _computed(self, which: Indices) -> Decided:
         """The plain way for some of the series."""
         labels = self._moving.selection.labels
         size = len(labels)
         if not len(which):
             return Decided(labels.nameless(), which, _NO_FLOATS, nothing(0), zeros(size), everything(size))
         values, known = np.zeros(size), everything(size)
-        found, defined = training.evaluate(self._function, span.baseline(which), self._min_samples)
+        found, defined = training.evaluate(self._function, self._moving.baseline(which), self._min_samples)
         values[which] = found
         if not defined.all():
             known = known.copy()

@@ -20,10 +20,12 @@ from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import POSITIVE, Floats
 from healthwatch.stream.ticks import TICKS_PER_STEP
 
-_PARTS, _MOST_ROWS = 10, 32
+_PARTS, _FEWER, _MOST_ROWS = 10, 6, 32
 """In about how many sums a window is held, and of how many rows at most: with more sums the bound is closer, with
-fewer it costs less.
+fewer it costs less. Where a breach is many times the average fewer do.
 """
+
+_MANY_TIMES = 2.5
 
 _ROUNDING = 1e-12
 """Many times what rounding can do to a sum of so few values, none of them negative."""
@@ -47,13 +49,14 @@ class Smoothing:
     def __init__(self, window: int) -> None:
         self._decay = 1 - alpha(window)
         self._limits = Limits()
+        self._least = math.inf  # of the bounds
         self._parts: list[Part] = []
         self._negatives: NDArray[np.int32] = np.zeros(0, np.int32)
         self._weight = 0.0  # the sum of the weights of all rows, whether or not they hold a finite sample
         self._holds = (0, 0, 0.0)  # the row that must still be in the window, the last tick, the sum of weights
 
     def expect(self, bound: float) -> None:
-        """Its limits are made alike for every bound."""
+        self._least = min(self._least, bound)
 
     def limit(self, bound: float) -> Floats:
         return self._limits.of(bound)
@@ -97,7 +100,7 @@ class Smoothing:
 
     def _gather(self, span: Span, begin: int) -> None:
         """Add up the rows from `begin` on, as far as they fill whole parts."""
-        ring, rows = span.part.ring, _rows(span)
+        ring, rows = span.part.ring, self._rows(span)
         for start in range(begin, span.now - rows + 1, rows):
             tick = ring.tick(start + rows - 1)
             total, scaled = np.zeros(len(span.part.columns)), np.empty(len(span.part.columns))
@@ -108,7 +111,7 @@ class Smoothing:
     def _measure(self, span: Span) -> None:
         """The bound that holds until the next part is whole."""
         ring, newest = span.part.ring, span.part.ring.tick(span.now - 1)
-        ahead = min(_rows(span), span.count - 1)
+        ahead = min(self._rows(span), span.count - 1)
         until = newest + newest - ring.tick(span.now - 1 - ahead)
         ages = (newest - span.ticks()) / TICKS_PER_STEP
         self._weight = float((self._decay**ages).sum())
@@ -123,13 +126,13 @@ class Smoothing:
         self._limits.take(None, average)
         self._holds = held[0].start if held else span.now, until, weight
 
+    def _rows(self, span: Span) -> int:
+        """How many rows make a part."""
+        parts = _FEWER if self._least >= _MANY_TIMES else _PARTS
+        return min(max(span.count // parts, 1), _MOST_ROWS)
+
     def _at_age(self, ticks: int) -> float:
         return math.pow(self._decay, ticks / TICKS_PER_STEP)
-
-
-def _rows(span: Span) -> int:
-    """How many rows make a part."""
-    return min(max(span.count // _PARTS, 1), _MOST_ROWS)
 
 
 def _finite(span: Span, row: int) -> Floats:
