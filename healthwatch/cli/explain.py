@@ -48,8 +48,9 @@ def command(name: str, rules: tuple[str, ...], of: str | None, run: Path | None)
     if not texts:
         if known.problems:  # the rule that is meant may stand where they are
             click.echo(render_text(known.problems), err=True)
-        help_ = did_you_mean(name, known.names()) or f"all of them: healthwatch explain {'|'.join(LISTS)}"
-        click.echo(f'nothing is called "{name}"; {help_}', err=True)
+        own = "" if rules or of is not None else "; for what your own files name: -r FILE"
+        every = f"all of them: healthwatch explain {'|'.join(LISTS)}{own}"
+        click.echo(f'nothing is called "{name}"; {did_you_mean(name, known.names()) or every}', err=True)
         sys.exit(2)
     click.echo("\n\n".join(texts))
 

@@ -33,7 +33,8 @@ def command(folder: Path) -> None:
     click.echo(
         "\nNext:\n  healthwatch check healthwatch.yaml\n  healthwatch test my-rules.test.yaml\n\n"
         'In the training loop:\n  hw = healthwatch.load("healthwatch.yaml").attach(model, optimizer)\n'
-        "  ...\n  hw.step(loss)   # once per optimizer step"
+        "  hw.log(queue_depth=8)   # numbers of your own; a loop without MindSpore attaches with attach()\n"
+        "  hw.step(loss)           # once per optimizer step"
     )
 
 

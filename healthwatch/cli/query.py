@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ import click
 import numpy as np
 
 from healthwatch.alerting.message import number_text, series_text
-from healthwatch.diagnostics import Diagnostic, Invalid, Span
-from healthwatch.promql import Expression, Program, parse
+from healthwatch.diagnostics import Diagnostic, Invalid, Span, suggest
+from healthwatch.promql import Expression, Program, ast, parse
 from healthwatch.promql.ast import Problem
 from healthwatch.promql.check import type_of
 from healthwatch.promql.vector import EvaluationError, Matrix
@@ -71,6 +71,17 @@ def command(
     else:
         answer = at_step(expression, history, last if at is None else at)
     click.echo(as_json(answer) if output == "json" else as_text(answer))
+    if not answer.lines and answer.string is None:
+        for remark in unmet(expression, history):
+            click.echo(remark, err=True)
+
+
+def unmet(expression: Expression, history: History) -> Iterator[str]:
+    """Why there may be no result: names that stand for nothing in the run."""
+    known = history.table.metrics()
+    named = (node.metric for node in ast.walk(expression.tree) if isinstance(node, ast.VectorSelector))
+    for metric in dict.fromkeys(name for name in named if name is not None and name not in known):
+        yield f'the run has no metric "{metric}"; {suggest(metric, known, "its metrics")}'
 
 
 def read(text: str) -> Expression:

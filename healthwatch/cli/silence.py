@@ -109,10 +109,9 @@ def _author() -> str:
 def list_(run: Path, *, everything: bool) -> None:
     """List the silences that are in force, or will be as far as the clock says."""
     now = time.time()
-    for silence in _all(run):
-        ended = silence.ends is not None and silence.ends <= now
-        if everything or not ended:
-            click.echo(_line(silence, ended=ended))
+    found = [(silence, silence.ends is not None and silence.ends <= now) for silence in _all(run)]
+    lines = [_line(silence, ended=ended) for silence, ended in found if everything or not ended]
+    click.echo("\n".join(lines) or "there is no silence")
 
 
 def _line(silence: Silence, *, ended: bool) -> str:

@@ -65,6 +65,14 @@ def test_what_is_commented_out_is_valid_too(folder: Path) -> None:
     assert checked.config.escalation["critical"][2].argument == "oncall"
 
 
+def test_the_metrics_that_are_commented_out_are_valid_too(folder: Path) -> None:
+    rules = folder / "my-rules.yaml"
+    text = rules.read_text(encoding="utf-8")
+    rules.write_text(re.sub(r"(?m)^# (metrics:|  \w+: \{)", r"\1", text), encoding="utf-8")
+    assert set(yamlfile.load(rules).data["metrics"]) == {"queue_depth", "card_temperature"}
+    assert run("check", "my-rules.yaml").exit_code == 0
+
+
 def test_every_file_names_a_schema_that_is_there_and_fits(folder: Path) -> None:
     for name in (name for name in files() if name.endswith(".yaml")):
         document = yamlfile.load(folder / name)

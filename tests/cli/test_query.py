@@ -111,6 +111,13 @@ def test_no_result_is_said(run_file: Path) -> None:
     assert json.loads(ask(run_file, "loss > 1000", "-o", "json").output)["result"] == []
 
 
+def test_a_metric_that_the_run_does_not_have_is_named(run_file: Path) -> None:
+    said = ask(run_file, "sum(micro_los) > 1 and micro_los")
+    assert said.stdout == "no series has a result\n"
+    assert said.stderr == 'the run has no metric "micro_los"; did you mean "micro_loss"?\n'
+    assert ask(run_file, "absent(micro_los)").stderr == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -129,7 +129,9 @@ class TestExplain:
     def test_nothing_of_that_name(self):
         said = run("explain", "spike_ration")
         assert (said.exit_code, said.output) == (2, 'nothing is called "spike_ration"; did you mean "spike_ratio"?\n')
-        assert "explain conditions|metrics|rules|codes|functions" in run("explain", "qqqqqq").output
+        assert run("explain", "qqqqqq").output.endswith(
+            "explain conditions|metrics|rules|codes|functions; for what your own files name: -r FILE\n"
+        )
 
 
 class TestSchema:

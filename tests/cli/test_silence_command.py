@@ -71,3 +71,8 @@ def test_a_name_that_nothing_has_is_remarked_upon(run: Path, matcher: str, remar
 
 def test_of_a_run_that_has_not_begun_nothing_is_known(tmp_path: Path) -> None:
     assert add(tmp_path, "alertname=Anything") == ""
+
+
+def test_no_silence_is_said(tmp_path: Path) -> None:
+    result = CliRunner().invoke(group, ["silence", "list", str(tmp_path)])
+    assert (result.exit_code, result.output) == (0, "there is no silence\n")
