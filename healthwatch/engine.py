@@ -142,6 +142,7 @@ class Engine:
         for each in gone:
             self.book.pages.pop(each.rule.name, None)
         self.policy = policy
+        self.history.trim()  # what the old rules need: how full a ring is differs in a replay
         self._compile(rules, no_data_after)
         for watch in self.watches:
             watch.take_over(known.get(watch.rule.name))

@@ -25,6 +25,7 @@ from healthwatch.stream import Frame, SeriesTable
 Overrides = Mapping[str, Mapping[str, Any]]
 Params = Mapping[str, Mapping[str, float]]
 Meta = Mapping[str, Any]
+Said = tuple[int, float, Meta]  # the attempt, when within it (-inf: at its start), and with which rules
 
 DECIDING = ("rules", "override", "no_data_after")  # of the meta of an attempt: what decides what is said
 
@@ -140,13 +141,13 @@ def load_replay(
 
 def _in_force(run: Run, params: Params) -> tuple[Version, ...]:
     """What the run was watched with, each time it changed: at the start of an attempt, or by a reload within one."""
-    said = [(each.number, -math.inf, each.meta) for each in run.attempts()]
+    said: list[Said] = [(each.number, -math.inf, each.meta) for each in run.attempts()]
     said += [(each.attempt, each.time, each.meta) for each in run.reloads()]
     if not any(meta.get("rules") for *_, meta in said):
         message = f"{run.path.as_posix()} holds no rules; name some with --rules"
         raise Invalid([Diagnostic("HW303", "error", message)])
     said.sort(key=lambda each: each[:2])
-    changes = [each for each, before in zip(said, [None, *said], strict=False) if not _same(each, before)]
+    changes = [each for each, before in zip(said, [None, *said], strict=False) if _differs(each, before)]
     with tempfile.TemporaryDirectory(prefix="healthwatch-") as folder:
         loaded = [_recorded(meta, Path(folder) / str(number), params) for number, (*_, meta) in enumerate(changes)]
     known: dict[str, set[str]] = defaultdict(set)
@@ -159,8 +160,11 @@ def _in_force(run: Run, params: Params) -> tuple[Version, ...]:
     )
 
 
-def _same(one: tuple[int, float, Meta], other: tuple[int, float, Meta] | None) -> bool:
-    return other is not None and all(one[2].get(key) == other[2].get(key) for key in DECIDING)
+def _differs(one: Said, before: Said | None) -> bool:
+    """Whether the engine is another one: also where an attempt reads what a reload before it could not look back at."""
+    if before is None or (one[1] == -math.inf and before[1] != -math.inf):
+        return True
+    return any(one[2].get(key) != before[2].get(key) for key in DECIDING)
 
 
 def _recorded(meta: Meta, folder: Path, params: Params) -> Loaded:

@@ -66,6 +66,13 @@ class History:
         """From now on a full ring drops what is older than `keep(metric)(newest)`; None keeps the newest row."""
         self._keep = keep
 
+    def trim(self) -> None:
+        """Drop what a ring still holds although nobody needs it: how much that is depends on how it was filled."""
+        for metric, ring in self._rings.items():
+            if ring.end > ring.first and self.newest is not None:
+                own = ring.tick(ring.end - 1)
+                ring.drop_before(min(own, self._keep_from(metric, self.newest)))
+
     def ring(self, metric: str) -> Ring:
         """The rows of a metric, as wide as its series are now."""
         width = self.table.width(metric)

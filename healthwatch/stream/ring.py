@@ -174,6 +174,16 @@ class Ring:
         self.end = kept
         self._forget()
 
+    def drop_before(self, tick: int) -> None:
+        """Drop every row earlier than `tick`."""
+        self.first = max(self.first, self._base + bisect_left(self._ticks, tick))
+        gone = self.first - self._base
+        if gone > len(self._ticks) // 2:
+            del self._ticks[:gone], self._states[:gone]
+            self._base = self.first
+            self._unusual = {row: columns for row, columns in self._unusual.items() if row >= self.first}
+            self._counts = {row: known for row, known in self._counts.items() if row >= self.first}
+
     def widen(self, width: int) -> None:
         """Make room for new series; the rows there are have no sample of them."""
         if width > self._data.shape[1]:
@@ -213,7 +223,7 @@ class Ring:
 
     def _add_row(self, tick: int, keep_from: int) -> int:
         if self.full():
-            self._drop_until(keep_from)
+            self.drop_before(keep_from)
         if self.full():
             self._grow()
         row = self.find(tick)
@@ -230,15 +240,6 @@ class Ring:
             self._data[later % len(self._data)] = self._data[(later - 1) % len(self._data)]
         self.changes += 1
         self._forget()
-
-    def _drop_until(self, tick: int) -> None:
-        self.first = max(self.first, self._base + bisect_left(self._ticks, tick))
-        gone = self.first - self._base
-        if gone > len(self._ticks) // 2:
-            del self._ticks[:gone], self._states[:gone]
-            self._base = self.first
-            self._unusual = {row: columns for row, columns in self._unusual.items() if row >= self.first}
-            self._counts = {row: known for row, known in self._counts.items() if row >= self.first}
 
     def _grow(self) -> None:
         rows = self.rows(self.first, self.end)

@@ -384,3 +384,17 @@ def test_windows_that_other_rules_kept_are_seen_by_a_new_one(engine):
     renewed(machine, rules)
     ((_, outcome),) = feed(machine, table, [6.0], start=11)
     assert {each.rule for each in outcome.transitions} == {"Jump", "Again"}
+
+
+def test_what_a_new_rule_sees_depends_on_the_old_rules_alone(engine):
+    """A resumed run has read only a part of the samples, and its rings are full at other steps."""
+    mean = HIGH.replace("loss > 5", "avg_over_time(loss[50]) > 100")
+    deep = HIGH.replace("High", "Deep").replace("loss > 5", "count_over_time(loss[200]) > 0")
+    values = set()
+    for begin in (1, 97, 110, 131, 300):
+        machine, table, rules = two_rules(engine, mean, mean + deep)
+        feed(machine, table, [1.0] * (400 - begin), start=begin)
+        renewed(machine, rules)
+        ((_, outcome),) = feed(machine, table, [1.0], start=400)
+        values.update((each.rule, each.value) for each in outcome.transitions)
+    assert len(values) == 1

@@ -316,6 +316,25 @@ def test_a_replay_changes_the_rules_where_the_run_did(folder: Path, start: Start
         assert [(each.attempt, each.step) for each in run.reloads()] == [(1, 4), (1, 8)]
 
 
+def test_an_attempt_after_a_reload_fills_the_windows_of_the_rules_that_came(folder: Path, start: Start) -> None:
+    """Live it reads them from the recording, which the step of the reload did not: a replay does both."""
+    shallow, deep = rule("High", "avg_over_time(loss[3]) > 5"), rule("Deep", "count_over_time(loss[60]) >= 60")
+    change(folder / "rules.yaml", HEAD + shallow)
+    session = start()
+    for _ in range(70):
+        session.step(1.0)
+    change(folder / "rules.yaml", HEAD + shallow + deep)
+    seen(session)
+    session.step(1.0)
+    session.close()
+    session = healthwatch.load(folder / "train.yaml").attach(first_step=72)
+    session.step(1.0)
+    session.close()
+    live, again = said(folder)
+    assert live == again
+    assert fired(folder) == [(72, "Deep", "fired")]
+
+
 def test_a_parameter_that_came_with_a_reload_can_be_changed_in_a_replay(folder: Path, start: Start) -> None:
     session = start()
     session.step(9.0)
