@@ -17,6 +17,13 @@ def refuse(message: str, help_: str = "") -> Invalid:
     return Invalid([Diagnostic("HW301", "error", message, help=help_)])
 
 
+def other_format(path: Path, found: str, does: str, mend: str) -> Invalid:
+    """A file of another version of healthwatch."""
+    writer = "an older" if found.isdecimal() and int(found) < FORMAT else "a newer"
+    message = f"{path.as_posix()} has format {found}; this version {does} {FORMAT}"
+    return refuse(message, f"{writer} version of healthwatch wrote it: {mend}")
+
+
 def cannot_record(path: Path, error: OSError | sqlite3.Error) -> Invalid:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     help_ = "`output` in the healthwatch section says where the run is recorded"
@@ -34,6 +41,10 @@ def open_for_writing(path: Path) -> tuple[sqlite3.Connection, bool]:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         path.chmod(0o600)  # the -wal and -shm files take it over
         connection = connect(path.as_posix(), timeout=OPEN_SECONDS)
+        found = _format(connection)
+        if found is not None and found != str(FORMAT):
+            connection.close()  # before anything is changed
+            raise other_format(path, found, "writes", "move it away, or set another `output`")
         wal = _choose_journal(connection)
         _create_tables(connection)
     except (OSError, sqlite3.Error) as error:
@@ -78,9 +89,15 @@ def _choose_journal(connection: sqlite3.Connection) -> bool:
 def _create_tables(connection: sqlite3.Connection) -> None:
     connection.executescript(TABLES)
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?), ('thinned', '0')", (str(FORMAT),))
-    found = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()[0]
-    if found != str(FORMAT):
-        raise sqlite3.DatabaseError(f"it has format {found}; this version writes {FORMAT}")
+
+
+def _format(connection: sqlite3.Connection) -> str | None:
+    """The format of a file; None where it is new."""
+    named = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'"
+    if connection.execute(named).fetchone() is None:
+        return None
+    found = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
+    return None if found is None else str(found[0])
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
@@ -105,6 +122,8 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
             found = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
     except sqlite3.Error as error:
         raise refuse(f"{path.as_posix()} can't be read as a recorded run: {error}") from None
-    if found is None or found[0] != str(FORMAT):
-        raise refuse(f"{path.as_posix()} has format {found and found[0]}; this version reads {FORMAT}")
+    if found is None:
+        raise refuse(f"{path.as_posix()} can't be read as a recorded run: it names no format")
+    if found[0] != str(FORMAT):
+        raise other_format(path, found[0], "reads", "read it with that version")
     return connection

@@ -127,6 +127,22 @@ def test_a_file_that_is_something_else_is_refused(tmp_path):
         Run.open(tmp_path / "rank_0.sqlite")
 
 
+@pytest.mark.parametrize(("written", "writer"), [("1", "an older"), ("99", "a newer")])
+def test_a_file_of_another_version_is_refused_as_it_is(tmp_path, written, writer):
+    path = tmp_path / "rank_0.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
+        connection.execute("INSERT INTO meta VALUES ('format', ?)", (written,))
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(Invalid, match="this version writes 2") as refused:
+        Recording.create(path, {})
+    assert f"{writer} version of healthwatch wrote it: move it away, or set another `output`" in str(refused.value)
+    with pytest.raises(Invalid, match=f"{writer} version of healthwatch wrote it: read it with that version"):
+        Run.open(path)
+    assert path.read_bytes() == before
+
+
 def test_a_locked_file_buffers_and_commits_later(tmp_path, commit, monkeypatch):
     monkeypatch.setattr(backlog, "RETRY_SECONDS", 0.0)
     recording = Recording.create(tmp_path / "rank_0.sqlite", {})
