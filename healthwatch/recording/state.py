@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,9 +12,10 @@ import numpy as np
 from healthwatch.alerting.escalation import Standing, Told
 from healthwatch.alerting.ledger import Ledger
 from healthwatch.alerting.model import Incident, LabelSet, Now
-from healthwatch.alerting.rows import WIDTH, Alerts
+from healthwatch.alerting.rows import BREACHES, CLEARED, WIDTH, Alerts
 from healthwatch.promql import ast
 from healthwatch.stream import TICKS_PER_STEP, Frame, tick_of
+from healthwatch.stream.ring import Floats
 from healthwatch.stream.ticks import Duration
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 FEWEST_STEPS = 2000  # of samples that a resumed run reads
 MANY, EVERY = 1000, 20  # alerts of a rule; steps
+MOVING = (BREACHES, *range(CLEARED, WIDTH))  # columns that decide, and move while no alert changes its phase
 
 
 def _plain(value: Any) -> Any:
@@ -32,6 +34,7 @@ def _plain(value: Any) -> Any:
 
 
 _encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
+NOTHING = _encode({})
 
 
 class _Told(msgspec.Struct):
@@ -56,28 +59,36 @@ class _Watch(msgspec.Struct):
     first_step: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The alerts of a rule as they were written last, and when."""
+
+    step: int
+    labels: bytes
+    firing: int
+    alerts: Alerts
+    encoded: bytes
+
+
 class Snapshots:
     """The state of an engine, step by step. What has not changed since the last one is the same object.
 
-    Thousands of alerts at once are written where one of them changes its phase, and every so often: their phases are
-    exact all the same, and the values at their last breach may be a few steps old.
+    Thousands of alerts at once are written where one of them changes its phase, and every so often; between, only
+    those columns that have moved and decide. The values at their last breach may be a few steps old.
     """
 
     def __init__(self) -> None:
         self._labels: dict[str, tuple[object, bytes]] = {}  # by rule: label sets, encoded
-        self._rows: dict[
-            str, tuple[bytes, int, bytes, int]
-        ] = {}  # by rule: encoded, when, of which labels, how many fire
+        self._written: dict[str, _Written] = {}  # by rule
 
     def of(self, engine: Engine) -> dict[str, bytes]:
         """The whole of it, by key. What is not there is inactive."""
         rows = rows_of(engine, alerts=False)
         last = engine.clock.moments[0]
+        step = last.step if last is not None else 0
         for rule, page in engine.book.pages.items():
             if len(page.ledger):
-                labels = rows[f"labels:{rule}"] = self._labels_of(rule, page.ledger)
-                step = last.step if last is not None else 0
-                rows[f"alerts:{rule}"] = self._rows_of(rule, page.ledger, labels, step)
+                rows |= self._rows_of(rule, page.ledger, step)
         return rows
 
     def _labels_of(self, rule: str, ledger: Ledger) -> bytes:
@@ -87,15 +98,17 @@ class Snapshots:
             self._labels[rule] = ledger.labels, encoded
         return encoded
 
-    def _rows_of(self, rule: str, ledger: Ledger, labels: bytes, step: int) -> bytes:
-        firing = len(ledger.firing())
-        encoded, when, labels_then, firing_then = self._rows.get(rule, (b"", step, b"", 0))
-        same = labels_then is labels and firing_then == firing
-        if same and len(ledger) > MANY and 0 <= step - when < EVERY:
-            return encoded
-        encoded = _packed(ledger.live()[1])
-        self._rows[rule] = encoded, step, labels, firing
-        return encoded
+    def _rows_of(self, rule: str, ledger: Ledger, step: int) -> dict[str, bytes]:
+        labels, firing, alerts = self._labels_of(rule, ledger), len(ledger.firing()), ledger.live()[1]
+        known, moved = self._written.get(rule), {}
+        same = known is not None and known.labels is labels and known.firing == firing
+        if known is None or not same or len(ledger) <= MANY or not 0 <= step - known.step < EVERY:
+            kept = alerts.copy() if len(ledger) > MANY else alerts
+            known = self._written[rule] = _Written(step, labels, firing, kept, _packed(alerts))
+        else:
+            columns = [at for at in MOVING if not np.array_equal(alerts[:, at], known.alerts[:, at])]
+            moved = {f"moved:{rule}": _encode({at: _column(alerts[:, at]) for at in columns})}
+        return {f"labels:{rule}": labels, f"alerts:{rule}": known.encoded, **moved}
 
 
 def rows_of(engine: Engine, *, alerts: bool = True) -> dict[str, bytes]:
@@ -115,15 +128,19 @@ def rows_of(engine: Engine, *, alerts: bool = True) -> dict[str, bytes]:
 
 
 def _packed(alerts: Alerts) -> bytes:
-    """Column by column; one that is the same for every alert, as most are where thousands began together, once."""
-    columns = [float(each[0]) if len(each) and (each == each[0]).all() else each.tobytes() for each in alerts.T]
-    return _encode([len(alerts), columns])
+    """Column by column."""
+    return _encode([len(alerts), [_column(each) for each in alerts.T]])
 
 
-def _unpacked(encoded: bytes) -> Alerts:
+def _column(values: Floats) -> float | bytes:
+    """One that is the same for every alert, as most are where thousands began together, once."""
+    return float(values[0]) if len(values) and (values == values[0]).all() else values.tobytes()
+
+
+def _unpacked(encoded: bytes, moved: bytes) -> Alerts:
     count, columns = msgspec.msgpack.decode(encoded)
     alerts = np.empty((count, WIDTH))
-    for place, column in enumerate(columns):
+    for place, column in (*enumerate(columns), *msgspec.msgpack.decode(moved).items()):
         alerts[:, place] = column if isinstance(column, float) else np.frombuffer(column)
     return alerts
 
@@ -165,7 +182,9 @@ def revive(engine: Engine, rows: Mapping[str, bytes]) -> None:
             watch.silent, watch.first_step = known[name].silent, known[name].first_step
         if f"alerts:{name}" in rows:
             labels = msgspec.msgpack.decode(rows[f"labels:{name}"], type=list[LabelSet])
-            engine.book.page(name).ledger.revive(labels, _unpacked(rows[f"alerts:{name}"]))
+            engine.book.page(name).ledger.revive(
+                labels, _unpacked(rows[f"alerts:{name}"], rows.get(f"moved:{name}", NOTHING))
+            )
     rules = {watch.rule.name for watch in engine.watches}
     for name, incident in incidents.items():
         if incident.rule in rules:
