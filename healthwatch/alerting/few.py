@@ -17,7 +17,7 @@ from healthwatch.alerting.model import (
     Transitions,
     Verdict,
 )
-from healthwatch.alerting.rows import CODE_OF
+from healthwatch.alerting.rows import CODE_OF, PHASES
 from healthwatch.alerting.verdicts import Seen
 
 BEHIND = 1 << 60
@@ -73,9 +73,11 @@ def _moved(entries: Sequence[Entry], after: Iterable[tuple[Alert, Change | None]
 
 def transitions(rule: str, turns: Sequence[Turn], now: Now) -> list[Transitions]:
     """The turns, those that are alike together; whoever has ended is told as it was."""
-    kinds: dict[tuple[int, str], list[Turn]] = {}
+    if len(turns) == 1:
+        return [_alike(rule, turns, now)]
+    kinds: dict[tuple[int, int], list[Turn]] = {}
     for turn in turns:
-        kinds.setdefault((CODE_OF[turn.change], turn.entry.alert.phase.value), []).append(turn)
+        kinds.setdefault((CODE_OF[turn.change], PHASES.index(turn.entry.alert.phase)), []).append(turn)
     return [_alike(rule, kinds[kind], now) for kind in sorted(kinds)]
 
 
@@ -96,6 +98,10 @@ def _alike(rule: str, turns: Sequence[Turn], now: Now) -> Transitions:
 
 def last_end(turns: Sequence[Turn]) -> Now | None:
     """The last breach or clear of the firing alerts that have ended."""
-    ended = [turn.entry.alert for turn in turns if turn.after.phase is Phase.INACTIVE]
-    verdicts = [alert.last_verdict for alert in ended if alert.phase is Phase.FIRING and alert.last_verdict is not None]
-    return max(verdicts, key=lambda now: (now.attempt, now.step), default=None)
+    found = None
+    for turn in turns:
+        alert = turn.entry.alert
+        if alert.phase is Phase.FIRING and turn.after.phase is Phase.INACTIVE and alert.last_verdict is not None:
+            now = alert.last_verdict
+            found = now if found is None or (now.attempt, now.step) > (found.attempt, found.step) else found
+    return found

@@ -56,18 +56,17 @@ def fold(ticks: Sequence[tuple[int, Vector]], labels: Sequence[LabelSet], micro_
     if not ticks:
         nothing = np.zeros(len(labels), bool)
         return Seen(labels, nothing, nothing, (), micro_step)
+    if len(ticks) == 1:
+        vector = ticks[0][1]
+        return Seen(vector.labels, vector.kept, vector.known, tuple(ticks), micro_step)
     vectors = _alike([vector for _, vector in ticks])
     return Seen(
         vectors[0].labels,
-        _any([vector.kept for vector in vectors]),
-        _any([vector.known for vector in vectors]),
+        np.logical_or.reduce([vector.kept for vector in vectors]),
+        np.logical_or.reduce([vector.known for vector in vectors]),
         tuple((tick, vector) for (tick, _), vector in zip(ticks, vectors, strict=True)),
         micro_step,
     )
-
-
-def _any(masks: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    return masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
 
 
 def _alike(vectors: Sequence[Vector]) -> Sequence[Vector]:
