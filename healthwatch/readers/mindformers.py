@@ -33,6 +33,9 @@ _ACCUMULATION = re.compile(r"num_accumulation_steps=(\d+)")
 _TOP_K = re.compile(r"[\"']num_experts_per_tok[\"']: (\d+)")
 _MTP = re.compile(r"mtp_(\d+)_loss")
 
+_OWN = frozenset(("micro_step", "local_loss", "device_loss", "tpe"))
+"""Keys by which an object with a step is one of these: many a trainer writes a line of JSON a step."""
+
 _TRACEBACK = "Traceback (most recent call last)"
 _START = "Start training loop"
 _UNITS: Mapping[str, float] = {"": 1.0, "ms": 1e-3, "T": 1e12}
@@ -52,7 +55,9 @@ _STEP_METRICS: Mapping[str, str] = {
 
 def recognises(head: str) -> bool:
     """By a record of its own, or by the trainer's name in a line of a log in which no step has ended yet."""
-    return bool(_RECORD.search(head) or _LOGITS.search(head) or "[mindformers/" in head)
+    objects = (found["json"] for found in _RECORD.finditer(head))
+    ours = any(text is None or any(f'"{key}":' in text for key in _OWN) for text in objects)
+    return ours or bool(_LOGITS.search(head)) or "[mindformers/" in head
 
 
 class MindFormersLog:
@@ -161,6 +166,8 @@ class MindFormersLog:
             self._steps.add(metric, (value,), (("param", param),), micro_step)
 
     def _json(self, record: dict[str, Any], line: str) -> None:
+        if record.keys() != {"step"} and not record.keys() & _OWN:  # alone it is the header of the norms behind it
+            raise ValueError("another writer's line")
         step = self._known(int(record.get("step", self._step)))
         if not self._enter(step, line):
             return

@@ -293,6 +293,7 @@ def test_lines_of_others_change_nothing(noise: list[str]):
         "{ step:[    3/   20], loss: 2.5, grad_norm: 1.2.3 }",
         "{ step:[    3/   20], per_step_time: 194parsecs }",
         "step:[    3/   20] max_attention_logit/decoder.layers.0: [2.5, high]",
+        '{"step": 12, "loss": 2.5}',
     ],
 )
 def test_what_can_not_be_read_is_counted(line: str):
@@ -309,3 +310,9 @@ def test_recognised_by_a_record_or_by_the_trainers_name():
     )
     assert recognises(WHOLE[-1])
     assert not recognises('step 12: loss 4.5\n{"loss": 3}')
+
+
+def test_another_trainers_lines_are_refused_instead_of_read_as_steps_without_a_sample():
+    """What has no loss for us must not look like a run in which nothing happened."""
+    assert not recognises('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": NaN}\n{"iter": 3, "lr": 0.1}\n')
+    assert recognises('{"step": 1, "loss": 2.0}\n{ "step": 1, "micro_step": 1 }\n')
