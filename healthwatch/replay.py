@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from healthwatch.alerting.policy import SILENT
 from healthwatch.diagnostics import Diagnostic, Invalid, errors, suggest
 from healthwatch.engine import Engine, Outcome
 from healthwatch.readers import Options, open_log
-from healthwatch.recording import Run, recall, revive, rows_of, write_rules
+from healthwatch.recording import Reload, Run, recall, revive, rows_of, write_rules
 from healthwatch.rulefile import Rule, load_rules
 from healthwatch.rulefile.load import BUILTIN
 from healthwatch.rulefile.model import Loaded
@@ -25,7 +24,7 @@ from healthwatch.stream import Frame, SeriesTable
 Overrides = Mapping[str, Mapping[str, Any]]
 Params = Mapping[str, Mapping[str, float]]
 Meta = Mapping[str, Any]
-Said = tuple[int, float, Meta]  # the attempt, when within it (-inf: at its start), and with which rules
+Said = tuple[int, Reload | None, Meta]  # the attempt, what changed within it (None: its start), and with which rules
 
 DECIDING = ("rules", "override", "no_data_after")  # of the meta of an attempt: what decides what is said
 
@@ -43,19 +42,12 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Rules, and the frame from which on they judge: the first one of the attempt that is not before this time."""
+    """Rules, and the frame from which on they judge, by how many come before it; clocks may be set back."""
 
     rules: tuple[Rule, ...]
     no_data_after: int = 200
-    attempt: int = 1
-    time: float = -math.inf
-
-    @property
-    def begins_an_attempt(self) -> bool:
-        return self.time == -math.inf
-
-    def judges(self, frame: Frame) -> bool:
-        return (self.attempt, self.time) <= (frame.attempt, frame.time)
+    frame: int = 0
+    begins_an_attempt: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +69,7 @@ class Replay:
         due = deque(self.versions[1:])
         last = 0
         for number, frame in enumerate(self.source.frames()):
-            while due and due[0].judges(frame):
+            while due and due[0].frame <= number:
                 version = due.popleft()
                 if version.begins_an_attempt:
                     engine = self._restarted(engine, version, number)
@@ -141,12 +133,12 @@ def load_replay(
 
 def _in_force(run: Run, params: Params) -> tuple[Version, ...]:
     """What the run was watched with, each time it changed: at the start of an attempt, or by a reload within one."""
-    said: list[Said] = [(each.number, -math.inf, each.meta) for each in run.attempts()]
-    said += [(each.attempt, each.time, each.meta) for each in run.reloads()]
+    said: list[Said] = [(each.number, None, each.meta) for each in run.attempts()]
+    said += [(each.attempt, each, each.meta) for each in run.reloads()]
     if not any(meta.get("rules") for *_, meta in said):
         message = f"{run.path.as_posix()} holds no rules; name some with --rules"
         raise Invalid([Diagnostic("HW303", "error", message)])
-    said.sort(key=lambda each: each[:2])
+    said.sort(key=lambda each: (each[0], each[1] is not None))
     changes = [each for each, before in zip(said, [None, *said], strict=False) if _differs(each, before)]
     with tempfile.TemporaryDirectory(prefix="healthwatch-") as folder:
         loaded = [_recorded(meta, Path(folder) / str(number), params) for number, (*_, meta) in enumerate(changes)]
@@ -155,14 +147,14 @@ def _in_force(run: Run, params: Params) -> tuple[Version, ...]:
         known[rule].update(names)
     _refuse([*(found for each in loaded for found in each.diagnostics), *_unknown(params, known)])
     return tuple(
-        Version(each.rules, meta.get("no_data_after", 200), attempt, time)
-        for each, (attempt, time, meta) in zip(loaded, changes, strict=True)
+        Version(each.rules, meta.get("no_data_after", 200), run.frames_before(attempt, reload), reload is None)
+        for each, (attempt, reload, meta) in zip(loaded, changes, strict=True)
     )
 
 
 def _differs(one: Said, before: Said | None) -> bool:
     """Whether the engine is another one: also where an attempt reads what a reload before it could not look back at."""
-    if before is None or (one[1] == -math.inf and before[1] != -math.inf):
+    if before is None or (one[1] is None and before[1] is not None):
         return True
     return any(one[2].get(key) != before[2].get(key) for key in DECIDING)
 

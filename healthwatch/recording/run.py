@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -147,6 +148,21 @@ class Run:
         rows = "SELECT attempt, step, time, meta FROM reloads ORDER BY id"
         found = self._connection.execute(rows) if self._has("reloads") else ()
         return [Reload(attempt, step, time, json.loads(meta)) for attempt, step, time, meta in found]
+
+    def frames_before(self, attempt: int, reload: Reload | None = None) -> int:
+        """How many frames come before the first one of an attempt, or before the first one after a reload within it."""
+        ids = "SELECT min(id) FROM frames WHERE attempt = :attempt AND step = :step AND time = :time"
+        later = "SELECT min(id) FROM frames WHERE attempt > :attempt OR (attempt = :attempt AND time >= :time)"
+        place = {
+            "attempt": attempt,
+            "step": 0 if reload is None else reload.step,
+            "time": -math.inf if reload is None else reload.time,
+        }
+        for query in (ids, later):  # the frame itself may have been lost
+            (found,) = self._connection.execute(query, place).fetchone()
+            if found is not None:
+                return int(self._connection.execute("SELECT count(*) FROM frames WHERE id < ?", (found,)).fetchone()[0])
+        return int(self._connection.execute("SELECT count(*) FROM frames").fetchone()[0])
 
     def _has(self, table: str) -> bool:
         named = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"

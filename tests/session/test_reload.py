@@ -316,6 +316,29 @@ def test_a_replay_changes_the_rules_where_the_run_did(folder: Path, start: Start
         assert [(each.attempt, each.step) for each in run.reloads()] == [(1, 4), (1, 8)]
 
 
+def test_a_replay_finds_the_step_of_a_reload_although_the_clock_was_set_back(
+    folder: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    session = start()
+    for loss in (0.5, 9.0):
+        now += 1.0
+        session.step(loss)
+    now -= 600.0
+    for text in (HIGH + rule("Low", "loss < 1"), HIGH + rule("Lower", "loss < 1")):
+        change(folder / "rules.yaml", HEAD + text)
+        seen(session)
+        now -= 60.0
+        session.step(0.5)
+    session.close()
+    live, again = said(folder)
+    assert live == again
+    assert fired(folder) == [
+        (2, "High", "breach"), (3, "High", "clear"), (3, "Low", "fired"), (3, "Low", "expired"), (4, "Lower", "fired"),
+    ]  # fmt: skip
+
+
 def test_an_attempt_after_a_reload_fills_the_windows_of_the_rules_that_came(folder: Path, start: Start) -> None:
     """Live it reads them from the recording, which the step of the reload did not: a replay does both."""
     shallow, deep = rule("High", "avg_over_time(loss[3]) > 5"), rule("Deep", "count_over_time(loss[60]) >= 60")
