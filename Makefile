@@ -33,7 +33,8 @@ layers: $(VENV)/.dev
 unit: $(VENV)/.dev available
 	$(BIN)/python -m pytest --ignore=tests/demo $(PYTEST)
 
-demo-tests: $(VENV)/.dev
+# The rest waits for the tools as `unit` does, or it would take the places of the longest part.
+demo-tests: $(VENV)/.dev | available
 	$(BIN)/python -m pytest tests/demo -p no:cacheprovider
 
 # The core once more without MindSpore and extras, on numpy 2: what a side-car on a log installs. All of what it leaves out stands
@@ -46,7 +47,7 @@ core: $(CORE)/.core available
 # The real trainer of MindSpore Transformers on a CPU; the shims that let it run there lie in ../shared.
 ifneq ($(wildcard ../shared/mindformers-cpu),)
 TRAINER := $(MINDFORMERS)/.ready
-mindformers: $(TRAINER)
+mindformers: $(TRAINER) | available
 	$(MINDFORMERS)/bin/python -m pytest tests/mindformers -p no:cacheprovider
 else
 mindformers:
