@@ -98,7 +98,7 @@ def test_a_silence_reaches_the_running_training(inbox, tmp_path):
     assert "[silenced]" in cli("incidents", output).output
     assert "nobody was told" in cli("incidents", output).output
     cli("silence", "expire", output, name)
-    assert cli("silence", "list", output).output == ""
+    assert cli("silence", "list", output).output == "there is no silence\n"
     assert name in cli("silence", "list", output, "--all").output
 
     def told():
