@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +17,8 @@ NEVER = range(0)
 INPUT_TOKEN, LABEL_TOKEN = 7, 200
 BIASED_EXPERTS, BIAS = [3, 5], 20.0
 GROWING_STEPS, GROWTH = 10, 1.4
-SLOW_LAYER, SLOW_ROUNDS, SLOW_SIZE = 1, 60, 1 << 20
+SLOW_LAYER, SLOW_SIZE = 1, 1 << 20
+SLOW_STEPS = 2.0  # usual steps that one forward pass takes longer, whatever else the machine does
 SECOND = 1  # the micro-batch that is hit, counted from 0
 
 
@@ -50,9 +52,11 @@ class Faults:
         self.weights = {parameter.name: parameter for parameter in model.trainable_params()}
         self.state: list[Parameter] = [*self.weights.values(), *optimizer.get_parameters()]
         self.saved: list[NDArray[Any]] = []
+        self.begun: list[float] = []  # when each step began, seconds
 
     def before_step(self, step: int) -> None:
         plan = self.plan
+        self.begun.append(perf_counter())
         if step in plan.saved_at:
             self.saved = [parameter.asnumpy().copy() for parameter in self.state]
         if step in (plan.one_token.stop, plan.router_bias.stop, plan.hot_attention.stop):
@@ -94,10 +98,12 @@ class Faults:
     def slow_down(self) -> None:
         """Every forward pass of the layer's experts waits for numbers that nobody needs."""
         idle = Tensor(np.zeros(SLOW_SIZE, np.float32))
+        held = SLOW_STEPS * float(np.median(np.diff(self.begun)))
 
         def wait(*_: Any) -> None:
-            for _round in range(SLOW_ROUNDS):
-                ops.erfinv(idle)
+            until = perf_counter() + held
+            while perf_counter() < until:
+                ops.erfinv(idle).asnumpy()
 
         self.model.decoder.layers[SLOW_LAYER].mlp.experts.register_forward_hook(wait)
 
