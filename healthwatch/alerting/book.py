@@ -45,8 +45,8 @@ class Book:
             self._attempt, self._turn = now.attempt, 1
         current = []
         for subject, transitions in changed:
-            page = self.page(subject.rule)
-            if page.incident is None and not transitions:
+            page = self.pages.get(subject.rule)
+            if page is None or (page.incident is None and not transitions):
                 continue
             after = incidents.update(page.incident, subject, transitions, page.ledger, now, self._turn)
             page.incident = None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from healthwatch.alerting.lifecycle import INACTIVE, Timing, advance, keep_up, rewind
 from healthwatch.alerting.model import (
@@ -12,22 +11,15 @@ from healthwatch.alerting.model import (
     Change,
     LabelSet,
     Now,
-    Observation,
     Phase,
     Transitions,
-    Verdict,
 )
 from healthwatch.alerting.rows import CODE_OF, PHASES
 from healthwatch.alerting.verdicts import Seen
 
-BEHIND = 1 << 60
-"""The place of an alert whose label set the rule's last result does not have."""
-
-_NO_DATA = Observation(Verdict.NO_DATA)
-
 
 class Entry(NamedTuple):
-    """An alert that lives; its place is that of its label set in the rule's last result."""
+    """An alert that lives; its place is that of its label set in the rule's last result, -1 where that has it not."""
 
     place: int
     labels: LabelSet
@@ -40,16 +32,18 @@ class Turn(NamedTuple):
     after: Alert
 
 
-def step(
-    entries: Sequence[Entry], breaching: Sequence[int], seen: Seen, now: Now, timing: Timing
-) -> tuple[list[Entry], list[Turn]]:
-    """The alerts after a step, in the order of their places, and those that have changed their phase."""
+Turned: TypeAlias = tuple[list[Entry], list[Turn]]
+"""The alerts that live, and those that have changed their phase."""
+
+
+def step(entries: Sequence[Entry], breaching: Sequence[int], seen: Seen, now: Now, timing: Timing) -> Turned:
+    """The alerts after a step, in the order of their places."""
     fresh = [Entry(place, seen.labels[place], INACTIVE) for place in breaching]
-    everyone = sorted((*entries, *fresh), key=itemgetter(0)) if fresh else entries
+    everyone = ordered((*entries, *fresh)) if fresh else entries
     return _moved(everyone, (_advanced(entry, seen, now, timing) for entry in everyone))
 
 
-def back(entries: Sequence[Entry], to: Now) -> tuple[list[Entry], list[Turn]]:
+def back(entries: Sequence[Entry], to: Now) -> Turned:
     """The alerts in a run that goes back to step `to.step`."""
     return _moved(entries, (rewind(entry.alert, to) for entry in entries))
 
@@ -58,10 +52,15 @@ def _advanced(entry: Entry, seen: Seen, now: Now, timing: Timing) -> tuple[Alert
     place, alert = entry.place, entry.alert
     if place in seen.kept_up and alert.phase is Phase.FIRING and not seen.breach[place]:
         return keep_up(alert, now), None
-    return advance(alert, _NO_DATA if place == BEHIND else seen.observation(place), now, timing)
+    return advance(alert, seen.observation(place), now, timing)
 
 
-def _moved(entries: Sequence[Entry], after: Iterable[tuple[Alert, Change | None]]) -> tuple[list[Entry], list[Turn]]:
+def ordered(entries: Iterable[Entry]) -> list[Entry]:
+    """By place."""
+    return sorted(entries, key=lambda entry: (entry.place < 0, entry.place))
+
+
+def _moved(entries: Sequence[Entry], after: Iterable[tuple[Alert, Change | None]]) -> Turned:
     living, turns = [], []
     for entry, (alert, change) in zip(entries, after, strict=True):
         if change is not None:
@@ -96,9 +95,8 @@ def _alike(rule: str, turns: Sequence[Turn], now: Now) -> Transitions:
     )
 
 
-def last_end(turns: Sequence[Turn]) -> Now | None:
-    """The last breach or clear of the firing alerts that have ended."""
-    found = None
+def last_end(turns: Sequence[Turn], found: Now | None) -> Now | None:
+    """The last breach or clear of the firing alerts that have ended, or what was found elsewhere if that is later."""
     for turn in turns:
         alert = turn.entry.alert
         if alert.phase is Phase.FIRING and turn.after.phase is Phase.INACTIVE and alert.last_verdict is not None:

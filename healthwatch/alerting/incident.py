@@ -35,11 +35,11 @@ def update(
 
     `turn` is 1 until an attempt goes back, 2 until it goes back again, and so on.
     """
+    if not any(Phase.FIRING in (found.before, found.after) for found in transitions):
+        return incident
     firing = ledger.firing()
     if incident is None:
         return _open(subject, ledger, firing, now, turn) if len(firing) else None
-    if not any(Phase.FIRING in (found.before, found.after) for found in transitions):
-        return incident
     if not len(firing):
         return _end(incident, subject, transitions, ledger, now)
     fired = sum(len(found) for found in transitions if found.reason == "fired")

@@ -1,7 +1,7 @@
 """The alerts of one rule that are pending or firing.
 
-A handful are objects (`few`), which is the quickest for the usual one or two; many are columns (`many`), so that ten
-thousand take no longer than a step may.
+A handful are objects (`few`), which is the quickest for the usual one or two that come and go; all others are columns
+(`many`), so that ten thousand take no longer than a step may.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from healthwatch.alerting import few, many
-from healthwatch.alerting.few import BEHIND, Entry
+from healthwatch.alerting.few import Entry
 from healthwatch.alerting.lifecycle import Timing
-from healthwatch.alerting.many import Table
+from healthwatch.alerting.many import NO_TABLE, Table, together
 from healthwatch.alerting.model import Alert, LabelSet, Now, Phase, Transitions
 from healthwatch.alerting.rows import (
     ATTEMPT,
@@ -27,11 +27,10 @@ from healthwatch.alerting.rows import (
     PHASE,
     SINCE,
     VALUE,
-    WIDTH,
     Alerts,
     alert_of,
     last_verdict,
-    row_of,
+    rows_of,
 )
 from healthwatch.alerting.verdicts import Seen
 
@@ -43,59 +42,65 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-_NO_ROWS: Rows = np.zeros(0, np.intp)
-
-
 class Ledger:
-    """Rows stand in the order of the rule's last result; alerts whose label set is no longer in it stand behind."""
+    """Rows of alerts in columns stand first, each kind in the order of the rule's last result; those whose label set
+    is no longer in it stand behind.
+    """
 
     def __init__(self) -> None:
-        self.labels: list[LabelSet] = []  # by row; another list whenever an alert begins or ends
         self.result: Sequence[LabelSet] = ()  # the label sets of the last result
         self.last_end: Now | None = None  # the last breach or clear of those firing alerts that ended last
-        self._few: list[Entry] | None = []  # None where there are many
-        self._table: Table | None = None  # None until somebody asks for the columns of a few
+        self._stand(NO_TABLE, [])
+
+    def _stand(self, table: Table, entries: list[Entry]) -> None:
+        """Alerts have begun or ended, or stand in another order."""
+        self._table, self._few = table, entries
+        self._whole: Table | None = None  # the columns of all of them, once somebody asks
+        self._labels: list[LabelSet] | None = None
         self._firing: Rows | None = None
 
     def __len__(self) -> int:
         """How many alerts are pending or firing."""
-        return len(self.labels)
+        return len(self._table.labels) + len(self._few)
+
+    @property
+    def labels(self) -> list[LabelSet]:
+        """By row; another list whenever an alert begins or ends."""
+        if self._labels is None:
+            self._labels = self._table.labels + [entry.labels for entry in self._few]
+        return self._labels
 
     def advance(self, rule: str, seen: Seen, now: Now, timing: Timing) -> list[Transitions]:
         """One step for every alert that lives or breaches."""
         if seen.labels is not self.result:
             self._align(seen.labels)
-        breaching = seen.breach.nonzero()[0]
-        if len(self.labels) + len(breaching) < _MANY:
-            entries = self._entries()
-            known = [entry.place for entry in entries]
-            fresh = [place for place in breaching.tolist() if place not in known]
-            return self._take_few(rule, few.step(entries, fresh, seen, now, timing), now)
-        table = self._columns()
-        begins = seen.breach.copy()  # over the whole result: far quicker than a difference of two sets of places
-        begins[table.places[table.places >= 0]] = False
-        what = many.step(table, begins.nonzero()[0], seen, now, timing)
-        return self._take_many(rule, table, what, now)
+        begins = self._unknown(seen.breach)
+        if len(self._few) + len(begins) >= _MANY:
+            self._gather()
+            return self._turned(rule, many.step(self._table, begins, seen, now, timing), None, now)
+        if self._table.labels and len(self) + len(begins) < _MANY:
+            self._scatter()
+        columns = many.step(self._table, begins[:0], seen, now, timing) if self._table.labels else None
+        objects = few.step(self._few, begins.tolist(), seen, now, timing) if self._few or len(begins) else None
+        return self._turned(rule, columns, objects, now)
 
     def rewind(self, rule: str, to: Now) -> list[Transitions]:
         """Every alert as it stands in a run that goes back to step `to.step`."""
-        if len(self.labels) < _MANY:
-            return self._take_few(rule, few.back(self._entries(), to), to)
-        table = self._columns()
-        return self._take_many(rule, table, many.back(table, to), to)
+        return self._turned(rule, many.back(self._table, to), few.back(self._few, to), to)
 
     def end(self, rule: str, now: Now) -> list[Transitions]:
         """The rule is gone: nobody will say of its alerts any more whether they go on."""
-        table = self._columns()
-        return self._take_many(rule, table, many.all_at(EXPIRED, table), now)
+        self._gather()
+        return self._turned(rule, many.all_at(EXPIRED, self._table), None, now)
 
     def firing(self) -> Rows:
         """The rows of the alerts that fire; the same array until an alert begins or ends."""
-        if self._firing is None and self._few is not None:
-            firing = [row for row, entry in enumerate(self._few) if entry.alert.phase is Phase.FIRING]
-            self._firing = np.array(firing, np.intp) if firing else _NO_ROWS
-        elif self._firing is None:
-            self._firing = (self._columns().rows[:, PHASE] == FIRING).nonzero()[0]
+        if self._firing is None:
+            self._firing = (self._table.rows[:, PHASE] == FIRING).nonzero()[0]
+            behind = len(self._table.labels)
+            some = [row for row, entry in enumerate(self._few, behind) if entry.alert.phase is Phase.FIRING]
+            if some:
+                self._firing = np.concatenate((self._firing, some))
         return self._firing
 
     def firing_at(self, labels: Sequence[LabelSet], mask: Mask) -> list[int]:
@@ -138,54 +143,73 @@ class Ledger:
 
     def revive(self, labels: Sequence[LabelSet], rows: Alerts) -> None:
         """Take in what `live` gave, before the first step."""
-        self.labels, self.result = list(labels), ()
-        self._few, self._table = None, Table(self.labels, np.full(len(rows), -1), rows.copy())
-        self._firing = None
+        self.result = ()
+        self._stand(Table(list(labels), np.full(len(rows), -1), rows.copy()), [])
 
     def alert(self, row: int) -> Alert:
         return alert_of(self._columns().rows[row])
 
-    def _take_few(self, rule: str, moved: tuple[list[Entry], Sequence[few.Turn]], now: Now) -> list[Transitions]:
-        self._few, turns = moved
-        self._table = None
-        if not turns:
-            return []
-        self.labels, self._firing = [entry.labels for entry in self._few], None
-        self.last_end = few.last_end(turns) or self.last_end
-        return few.transitions(rule, turns, now)
+    def _unknown(self, breach: Mask) -> Rows:
+        """The places where something breaches that has no alert."""
+        if not len(self):
+            return breach.nonzero()[0]
+        begins = breach.copy()  # over the whole result: far quicker than a difference of two sets of places
+        places = self._table.places
+        if len(places):
+            begins[places if places[-1] >= 0 else places[places >= 0]] = False
+        for entry in self._few:
+            if entry.place >= 0:
+                begins[entry.place] = False
+        return begins.nonzero()[0]
 
-    def _take_many(self, rule: str, table: Table, what: many.Turned, now: Now) -> list[Transitions]:
-        self._few, self._table = None, table
-        if not what.anything():
-            return []
-        found = many.transitions(rule, table, what, now)
-        self.last_end = many.last_end(table, what) or self.last_end
-        self._table = many.settled(table, what, len(self.result))
-        self.labels, self._firing = self._table.labels, None
+    def _turned(
+        self, rule: str, columns: many.Turned | None, objects: few.Turned | None, now: Now
+    ) -> list[Transitions]:
+        """Let the alerts be what they have become; what has changed."""
+        table, entries, found, end = self._table, self._few, list[Transitions](), None
+        if columns is not None and columns.anything():
+            found, end = many.transitions(rule, table, columns, now), many.last_end(table, columns)
+            table = many.settled(table, columns, len(self.result))
+        if objects is not None:
+            entries, turns = objects
+            if turns:
+                found, end = together(found, few.transitions(rule, turns, now)), few.last_end(turns, end)
+        if found:
+            self.last_end = end or self.last_end
+            self._stand(table, entries)
+        else:
+            self._few, self._whole = entries, None
         return found
 
-    def _entries(self) -> list[Entry]:
-        if self._few is None:
-            table = self._columns()
-            places = [BEHIND if place < 0 else place for place in table.places.tolist()]
-            self._few = [Entry(*each) for each in zip(places, table.labels, map(alert_of, table.rows), strict=True)]
-        return self._few
-
     def _columns(self) -> Table:
-        if self._table is None:
-            entries = self._few or []
-            places = np.array([-1 if entry.place == BEHIND else entry.place for entry in entries], np.intp)
-            rows = np.array([row_of(entry.alert) for entry in entries], float).reshape(-1, WIDTH)
-            self._table = Table(self.labels, places, rows)
-        return self._table
+        """All alerts as columns."""
+        if not self._few:
+            return self._table
+        if self._whole is None:
+            places = np.array([entry.place for entry in self._few], np.intp)
+            objects = Table([entry.labels for entry in self._few], places, rows_of(entry.alert for entry in self._few))
+            self._whole = many.joined(self._table, objects)
+        return self._whole
+
+    def _gather(self) -> None:
+        """Let all alerts be columns."""
+        if self._few:
+            self._stand(many.ordered(self._columns(), len(self.result)), [])
+
+    def _scatter(self) -> None:
+        """Let all alerts be objects."""
+        table = many.ordered(self._columns(), len(self.result))
+        alerts = map(alert_of, table.rows)
+        self._stand(NO_TABLE, [Entry(*each) for each in zip(table.places.tolist(), table.labels, alerts, strict=True)])
 
     def _align(self, result: Sequence[LabelSet]) -> None:
         """Give every alert its place in a result that has other label sets."""
         self.result = result
-        if not self.labels:
+        if not len(self):
             return
-        wanted, table = set(self.labels), self._columns()
+        wanted, table = set(self.labels), self._table
         known = {labels: place for place, labels in enumerate(result) if labels in wanted}
-        places = np.array([known.get(labels, -1) for labels in self.labels], np.intp)
-        self._table = many.ordered(Table(self.labels, places, table.rows), len(result))
-        self.labels, self._few, self._firing = self._table.labels, None, None
+        places = np.array([known.get(labels, -1) for labels in table.labels], np.intp)
+        entries = [entry._replace(place=known.get(entry.labels, -1)) for entry in self._few]
+        table = many.ordered(Table(table.labels, places, table.rows), len(result))
+        self._stand(table, few.ordered(entries))

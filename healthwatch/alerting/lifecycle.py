@@ -56,7 +56,7 @@ def _due(since: Now | None, breaches: int, now: Now, timing: Timing) -> bool:
 
 def keep_up(alert: Alert, now: Now) -> Alert:
     """A firing alert that is clear and that its rule's `until` keeps firing: its value is that of its last breach."""
-    return replace(alert, cleared=None, last_verdict=now)
+    return alert._replace(cleared=None, last_verdict=now)
 
 
 def _clear(alert: Alert, now: Now, timing: Timing) -> tuple[Alert, Change | None]:
@@ -65,7 +65,7 @@ def _clear(alert: Alert, now: Now, timing: Timing) -> tuple[Alert, Change | None
     cleared = alert.cleared or now
     if timing.keep_firing_for.elapsed(*now.since(cleared)):
         return INACTIVE, "resolved"
-    return replace(alert, cleared=cleared, last_verdict=now), None
+    return alert._replace(cleared=cleared, last_verdict=now), None
 
 
 def _no_data(alert: Alert, now: Now, timing: Timing) -> tuple[Alert, Change | None]:
@@ -79,11 +79,7 @@ def rewind(alert: Alert, to: Now) -> tuple[Alert, Change | None]:
     """The alert in a run that goes back to step `to.step` (the first one to come again)."""
     if alert.phase is Phase.PENDING and alert.since is not None and alert.since.step >= to.step:
         return INACTIVE, "rewound"
-    return replace(
-        alert,
-        cleared=earlier(alert.cleared, to),
-        last_verdict=earlier(alert.last_verdict, to),
-    ), None
+    return alert._replace(cleared=earlier(alert.cleared, to), last_verdict=earlier(alert.last_verdict, to)), None
 
 
 def earlier(clock: Now | None, to: Now) -> Now | None:

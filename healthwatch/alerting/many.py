@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from healthwatch.alerting.rows import (
     FIRED,
     FIRING,
     GOES_ON,
+    LAST_VERDICT,
     MICRO_STEP,
     NEVER,
     PHASE,
@@ -30,6 +31,7 @@ from healthwatch.alerting.rows import (
     Mask,
     begun,
     last_verdict,
+    moment_of,
     turned,
     wound_back,
 )
@@ -47,6 +49,10 @@ class Table:
     labels: list[LabelSet]
     places: Rows
     rows: Alerts
+    steady: bool = False  # whether all fire and breached when they were last seen
+
+
+NO_TABLE = Table([], np.zeros(0, np.intp), np.zeros((0, WIDTH)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,22 +80,32 @@ class Turned:
         return len(self.fresh.places) > 0 or np.count_nonzero(self.codes) > 0
 
 
-def step(table: Table, breaching: Rows, seen: Seen, now: Now, timing: Timing) -> Turned:
+def step(table: Table, begins: Rows, seen: Seen, now: Now, timing: Timing) -> Turned:
     """One step for every alert; those that have ended are still in the table, those that begin are not yet."""
-    before, codes = table.rows[:, PHASE].copy(), np.zeros(0, np.uint8)
-    places = table.places
-    if len(places):
-        breach, known = seen.breach[places], seen.known[places]
-        if places[-1] < 0:
-            inside = places >= 0
-            breach, known = breach & inside, known & inside
-        values = seen.values(places[breach])
-        kept_up = np.isin(places, seen.kept_up) if seen.kept_up else None
-        codes = turned(table.rows, breach, known, values, kept_up, now, timing)
-    if not len(breaching):
+    before = table.rows[:, PHASE].copy()
+    codes = _gone_on(table, seen, now, timing) if len(table.places) else NOBODY.codes
+    if not len(begins):
         return Turned(before, codes, NOBODY)
-    rows, began = begun(seen.values(breaching), seen.micro_steps(breaching), now, timing)
-    return Turned(before, codes, Fresh(picked(seen.labels, breaching), breaching, rows, began))
+    rows, began = begun(seen.values(begins), seen.micro_steps(begins), now, timing)
+    return Turned(before, codes, Fresh(picked(seen.labels, begins), begins, rows, began))
+
+
+def _gone_on(table: Table, seen: Seen, now: Now, timing: Timing) -> Codes:
+    """How each alert of the table has changed; where all go on firing, only their values and clocks do."""
+    places, rows, inside = table.places, table.rows, None
+    breach = seen.breach[places]
+    if places[-1] < 0:
+        inside = places >= 0
+        breach &= inside
+    everyone = bool(breach.all())
+    if everyone and table.steady:
+        rows[:, VALUE], rows[:, LAST_VERDICT:] = seen.values(places), moment_of(now)
+        return np.zeros(len(rows), np.uint8)
+    known = seen.known[places] if inside is None else seen.known[places] & inside
+    kept_up = np.isin(places, seen.kept_up) if seen.kept_up else None
+    codes = turned(rows, breach, known, seen.values(places[breach]), kept_up, now, timing)
+    table.steady = everyone and bool((rows[:, PHASE] == FIRING).all())
+    return codes
 
 
 def back(table: Table, to: Now) -> Turned:
@@ -125,6 +141,26 @@ def transitions(rule: str, table: Table, what: Turned, now: Now) -> list[Transit
     return found
 
 
+def together(found: list[Transitions], more: list[Transitions]) -> list[Transitions]:
+    """Two lists of transitions as one, in which those that are alike are one again."""
+    if not found or not more:
+        return found or more
+    kinds: dict[tuple[int, int], Transitions] = {}
+    for each in (*found, *more):
+        kind = CODE_OF[each.reason], PHASES.index(each.before)
+        kinds[kind] = _both(kinds[kind], each) if kind in kinds else each
+    return [kinds[kind] for kind in sorted(kinds)]
+
+
+def _both(one: Transitions, other: Transitions) -> Transitions:
+    return replace(
+        one,
+        labels=[*one.labels, *other.labels],
+        micro_steps=[*one.micro_steps, *other.micro_steps],
+        values=[*one.values, *other.values],
+    )
+
+
 def _begun(rule: str, fresh: Fresh, now: Now) -> Transitions:
     """They all fire at once, or none does."""
     code = int(fresh.codes[0])
@@ -153,8 +189,16 @@ def settled(table: Table, what: Turned, size: int) -> Table:
     fresh = what.fresh
     if not len(fresh.places):
         return Table(labels, places, rows)
-    rows, places = np.concatenate((rows, fresh.rows)), np.concatenate((places, fresh.places))
-    return ordered(Table(labels + fresh.labels, places, rows), size)
+    return ordered(joined(Table(labels, places, rows), Table(fresh.labels, fresh.places, fresh.rows)), size)
+
+
+def joined(one: Table, other: Table) -> Table:
+    """The alerts of two tables, one after the other."""
+    return Table(
+        one.labels + other.labels,
+        np.concatenate((one.places, other.places)),
+        np.concatenate((one.rows, other.rows)),
+    )
 
 
 def ordered(table: Table, size: int) -> Table:

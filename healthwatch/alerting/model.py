@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 LabelSet: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -49,8 +49,7 @@ class Now:
         return self.step - then.step, self.clock - then.clock
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(NamedTuple):
     """A rule's verdict on one label set at a step; micro-step (from 1) and value are those of its first breach."""
 
     verdict: Verdict
@@ -58,9 +57,8 @@ class Observation:
     micro_step: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """One rule on one label set."""
+class Alert(NamedTuple):
+    """One rule on one label set. There is a new one for each at every step, and no object is made more quickly."""
 
     phase: Phase = Phase.INACTIVE
     since: Now | None = None  # the first breach of this pending or firing spell

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,6 +150,10 @@ def row_of(alert: Alert) -> tuple[float, ...]:
         *moment_of(alert.cleared),
         *moment_of(alert.last_verdict),
     )
+
+
+def rows_of(alerts: Iterable[Alert]) -> Alerts:
+    return np.array([row_of(alert) for alert in alerts], float).reshape(-1, WIDTH)
 
 
 def alert_of(row: Alerts) -> Alert:

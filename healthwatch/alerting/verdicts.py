@@ -16,6 +16,8 @@ from healthwatch.promql import Labels, Vector
 
 MicroStep = Callable[[int], int | None]
 
+_CLEAR, _NO_DATA = Observation(Verdict.CLEAR), Observation(Verdict.NO_DATA)
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -30,6 +32,8 @@ class Seen:
 
     def values(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
         """The values at the first tick that breached, for positions that breach."""
+        if len(self.ticks) == 1:
+            return self.ticks[0][1].values[positions]
         found = np.empty(len(positions))
         for _, vector in reversed(self.ticks):
             kept = vector.kept[positions]
@@ -45,10 +49,13 @@ class Seen:
         return found
 
     def observation(self, position: int) -> Observation:
+        """The verdict on one label set; without a place in the result (-1) nothing is known of it."""
+        if position < 0 or not (self.breach[position] or self.known[position]):
+            return _NO_DATA
         for tick, vector in self.ticks:
             if vector.kept[position]:
                 return Observation(Verdict.BREACH, float(vector.values[position]), self.micro_step(tick))
-        return Observation(Verdict.CLEAR if self.known[position] else Verdict.NO_DATA)
+        return _CLEAR
 
 
 def fold(ticks: Sequence[tuple[int, Vector]], labels: Sequence[LabelSet], micro_step: MicroStep) -> Seen:

@@ -80,7 +80,8 @@ class Watch:
         ledger = book.page(self.rule.name).ledger
         try:
             seen = self._observe(frame, ledger)
-            self._note_silence(now, problems)
+            if self.silent or self.first_step is None:
+                self._note_silence(now, problems)
         except Exception as error:
             problems.append(Problem(self.rule.name, "failed", f"{type(error).__name__}: {error}"))
             seen = fold((), ledger.result, _no_micro_step)
@@ -103,14 +104,11 @@ class Watch:
     def _observe(self, frame: Frame, ledger: Ledger) -> Seen | None:
         """None where nothing breaches and no alert lives: as nearly always."""
         ticks = [(tick, self.query.evaluate(tick)) for tick in self.query.due(frame)]
-        breaches = False
-        for _, vector in ticks:
-            breaches = breaches or vector.breaches()
-            if self.silent:
-                self.silent = not vector.known.any()
         if ticks:
             self.rows.append(frame.step)
-        if not breaches and not len(ledger):
+            if self.silent:
+                self.silent = not any(vector.known.any() for _, vector in ticks)
+        if not len(ledger) and not any(vector.breaches() for _, vector in ticks):
             return None
         seen = fold(ticks, ledger.result, self._micro_steps(frame))
         return seen if self.until is None or not len(ledger) else self._hold(seen, self.until, frame, ledger)

@@ -58,7 +58,7 @@ def of_selection(selection: Selection, tick: int, window: int) -> Baseline | Non
     after = min(after, _BEFORE_ALL if furthest is None else furthest - 1)
     now = newest_row(selection, row)
     before = window_of(selection, after, row - 1)
-    return Baseline(now.values, before.values, np.isfinite(before.values), lambda: before.ticks, row, window)
+    return Baseline(now.values, before.values, lambda: before.ticks, row, window)
 
 
 def _of_window(window: Window, width: int) -> tuple[Labels, Baseline | None]:
@@ -73,4 +73,4 @@ def _of_window(window: Window, width: int) -> tuple[Labels, Baseline | None]:
     values = window.values if window.present is None else np.where(window.present, window.values, np.nan)
     before = values[:last]
     tick = int(window.ticks[last])
-    return window.labels, Baseline(values[last], before, np.isfinite(before), lambda: window.ticks[:last], tick, width)
+    return window.labels, Baseline(values[last], before, lambda: window.ticks[:last], tick, width)

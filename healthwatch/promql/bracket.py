@@ -22,6 +22,11 @@ times the median a lower one excludes as many, and is hardly ever passed.
 
 _MANY_TIMES = 2.5
 
+_APART = 3
+"""Which bounds have been passed is asked once in so many rows, of what could be passed until then: many series are
+fitted together as quickly as a few.
+"""
+
 _GROWN = 1.5
 """Bounds of a window that fills are bounds of few values: from time to time all are taken anew."""
 
@@ -36,6 +41,7 @@ class Bracket:
         self._least = math.inf  # of the bounds
         self._doubted: set[int] = set()  # at the step before
         self._rows = 0  # of the window when all bounds were taken
+        self._most, self._left = -1, 0  # how many values may be below, and how many rows until that is asked again
         self._low: Floats = np.empty(0)
         self._below: Counts = np.zeros(0, np.uint8)
 
@@ -49,6 +55,7 @@ class Bracket:
         size, self._rows = len(span.part.columns), span.count
         self._low, self._below = np.empty(size), counts_for(span, 1)[0]
         self._limits.take(None, np.empty(size))
+        self._ask(span)
         self._fit(span, np.arange(size))
 
     def move(self, span: Span, leaving: range, entering: range) -> None:
@@ -59,9 +66,12 @@ class Bracket:
             count_out(self._below, span.row(row) < self._low)
         for row in entering:
             count_in(self._below, span.row(row) < self._low)
-        passed = (self._below > _most_below(span)).nonzero()[0]
-        if len(passed):
-            self._fit(span, passed)
+        self._left -= len(entering)
+        if self._left < 0 or self._most != _most_below(span):
+            self._ask(span)
+            passed = (self._below > self._most - self._left).nonzero()[0]
+            if len(passed):
+                self._fit(span, passed)
 
     def improve(self, span: Span, which: Indices) -> bool:
         """A series whose values have risen has a bound that holds for ever and excludes little: it comes again."""
@@ -72,12 +82,16 @@ class Bracket:
             self._fit(span, np.array(low))
         return bool(low)
 
+    def _ask(self, span: Span) -> None:
+        self._most = _most_below(span)
+        self._left = min(_APART, max(self._most, 0) // 4)
+
     def _fit(self, span: Span, which: Indices) -> None:
         for some in chunks(span, which):
             ordered, place = span.ordered(some), self._place(span)
             low, count = ordered[:, place], below(ordered, place)
             self._low[some], self._below[some] = low, count
-            self._limits.renew(some, None, np.where(count <= _most_below(span), low, 0.0))
+            self._limits.renew(some, None, np.where(count <= self._most - self._left, low, 0.0))
 
     def _place(self, span: Span) -> int:
         """Where L stands in the ascending window."""

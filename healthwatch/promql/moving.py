@@ -68,10 +68,10 @@ class Span:
         """The window of some series in ascending order, a series a row: so numpy sorts several times as fast."""
         return np.sort(np.ascontiguousarray(self.columns(which).T), axis=1)
 
-    def baseline(self, which: Indices) -> Baseline:
+    def baseline(self, which: Indices, *, gapless: bool = False) -> Baseline:
         """What the plain functions need for some of the series."""
-        values = self.columns(which)
-        return Baseline(self.row(self.now)[which], values, np.isfinite(values), self.ticks, self.tick, self.window)
+        now = self.row(self.now)[which]
+        return Baseline(now, self.columns(which), self.ticks, self.tick, self.window, gapless)
 
     def _ring_columns(self, which: Indices) -> Indices:
         place = self.part.place
@@ -150,7 +150,8 @@ class Moving:
         key = which.tobytes()
         if self._baseline is None or self._baseline[0] is not self.span or self._baseline[1] != key:
             assert self.span is not None
-            self._baseline = self.span, key, self.span.baseline(which)
+            gapless = not len(self.irregular) or not self._gaps[which].any()
+            self._baseline = self.span, key, self.span.baseline(which, gapless=gapless)
         return self._baseline[2]
 
     def regular(self, which: Indices) -> Indices:

@@ -51,6 +51,7 @@ class Program:
         self._keeps: dict[str, Keep | None] = {}
         self._seen: tuple[object, ...] = ()
         self._last = Moment(-1, -1, -1, 0, 0)
+        self._instants: dict[int, Moment] = {}
         self._due: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._due_of: Frame | None = None
 
@@ -94,7 +95,8 @@ class Program:
 
     @contextmanager
     def silenced(self) -> Iterator[None]:
-        """Many evaluations on end: whether 1/0 warns is settled once for all of them."""
+        """Many evaluations on end, while nothing is written: whether 1/0 warns is settled once for all of them."""
+        self._instants.clear()
         with silence():
             self.silent = True
             try:
@@ -123,6 +125,15 @@ class Program:
             self._epoch += 1
         self._last = Moment(tick, start, end, step, self._epoch)
         return self._last
+
+    def instant(self, tick: int) -> Moment:
+        """The moment of an instant evaluation; always the same object within `silenced`."""
+        if not self.silent:
+            return self.moment(tick, tick, tick, 0)
+        found = self._instants.get(tick)
+        if found is None:
+            found = self._instants[tick] = self.moment(tick, tick, tick, 0)
+        return found
 
     def due_at(self, frame: Frame) -> dict[tuple[object, ...], tuple[int, ...]]:
         """By what is read, the ticks of the frame: rules that read the same series are due together."""
@@ -230,7 +241,7 @@ class Query:
         `labels` is the same object while the set of series is unchanged. `values` may be a view into the history,
         good until more samples are written. Raises EvaluationError where Prometheus has no result either.
         """
-        return self._at(self.program.moment(tick, tick, tick, 0))
+        return self._at(self.program.instant(tick))
 
     def _at(self, moment: Moment) -> Vector:
         if self.vector is None:

@@ -168,23 +168,28 @@ class Arbiter:
         self._least = math.inf
         self._function, self._min_samples = pattern.function, pattern.min_samples
         self._moving, self._screen = moving, screen
+        self._moment: Moment | None = None
         self._span: Span | None = None
+        self._common: Decided | None = None  # what the least bound leaves open, unless that is too much
         self._decided: dict[float, Decided | None] = {}
 
     def decides(self, bound: float) -> None:
         """A comparison with this bound will be asked for."""
-        self._least = min(self._least, bound)
+        self._least, self._moment = min(self._least, bound), None
         self._screen.expect(bound * (1 - _SLACK))
 
     def at(self, moment: Moment, bound: float) -> Decided | None:
         """None where only the plain way will do."""
-        span = self._moving.at(moment)
-        if span is None or span.count < self._min_samples:
-            return None
-        if span is not self._span:
-            self._span = span
+        if moment is not self._moment:
+            self._moment, self._common = moment, None
+            span = self._span = self._moving.at(moment)
             self._decided.clear()
-        return self._decide(span, self._least) or self._decide(span, bound)
+            if span is not None and span.count >= self._min_samples:
+                self._common = self._decide(span, self._least)
+        if self._common is not None:
+            return self._common
+        span = self._span
+        return None if span is None or span.count < self._min_samples else self._decide(span, bound)
 
     def _decide(self, span: Span, bound: float) -> Decided | None:
         if bound not in self._decided:

@@ -8,7 +8,7 @@ a while, with the weights that they will have then, and holds until that time.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ fewer it costs less. Where a breach is many times the average fewer do.
 """
 
 _MANY_TIMES = 2.5
+
+_KEPT = 16
+"""A series that was doubted more than once has a bound of its own from all of its rows, for as many bounds to come."""
 
 _ROUNDING = 1e-12
 """Many times what rounding can do to a sum of so few values, none of them negative."""
@@ -54,6 +57,8 @@ class Smoothing:
         self._negatives: NDArray[np.int32] = np.zeros(0, np.int32)
         self._weight = 0.0  # the sum of the weights of all rows, whether or not they hold a finite sample
         self._holds = (0, 0, 0.0)  # the row that must still be in the window, the last tick, the sum of weights
+        self._doubted: tuple[set[int], set[int]] = set(), set()  # since the last bound, and since the one before
+        self._close: dict[int, int] = {}  # series that are bounded closely, and how many times yet
 
     def expect(self, bound: float) -> None:
         self._least = min(self._least, bound)
@@ -77,8 +82,15 @@ class Smoothing:
         if span.start > row or span.part.ring.tick(span.now - 1) > tick or self._weight > weight:
             self._measure(span)
 
-    def improve(self, span: Span, which: Indices) -> bool:  # noqa: ARG002 - there is nothing better to be had
-        return False
+    def improve(self, span: Span, which: Indices) -> bool:
+        """Series that come again and again, such as those that rise, are bounded by all of their rows."""
+        recent, before = self._doubted
+        again = [each for each in which.tolist() if each in recent or each in before]
+        recent.update(which.tolist())
+        if again:
+            self._close.update(dict.fromkeys(again, _KEPT))
+            self._bound_closely(span, np.array(again))
+        return bool(again)
 
     def _note_negatives(self, span: Span, leaving: range, entering: range) -> None:
         """Keep count of the negative values; a series that has one has no bound from now on."""
@@ -125,6 +137,21 @@ class Smoothing:
         average *= 1 - _ROUNDING
         self._limits.take(None, average)
         self._holds = held[0].start if held else span.now, until, weight
+        self._doubted = set(), self._doubted[0]
+        self._close = {series: times - 1 for series, times in self._close.items() if times}
+        if self._close:
+            self._bound_closely(span, np.array(list(self._close)))
+
+    def _bound_closely(self, span: Span, which: Indices) -> None:
+        """The same bound from all rows of some series, the newest ones too."""
+        row, until, weight = self._holds
+        held = replace(span, start=min(row, span.now - 1))
+        values = held.columns(which)
+        ages = (until - held.ticks()) / TICKS_PER_STEP
+        values *= (self._decay**ages / (weight * (1 + _ROUNDING)))[:, None]
+        average = np.nansum(values, axis=0) * (1 - _ROUNDING)
+        average[(self._negatives[which] > 0) | ~np.isfinite(average)] = 0.0
+        self._limits.renew(which, None, np.fmax(average, self._limits.divisor[which]))
 
     def _rows(self, span: Span) -> int:
         """How many rows make a part."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -31,26 +31,32 @@ RELATIVE_FLOOR = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """One column a series: `now` (NaN: none), the values before it, and which of those are finite samples.
+    """One column a series: `now` (NaN: none), and the values before it.
 
-    `tick` is that of `now`, `window` how far back the rule looks; `ticks` are those of the rows of `values`.
+    `tick` is that of `now`, `window` how far back the rule looks; `ticks` are those of the rows of `values`. `gapless`
+    says that every value is known to be a finite sample.
     """
 
     now: Floats
     values: Floats
-    finite: Mask
     row_ticks: Callable[[], NDArray[np.int64]]
     tick: int
     window: int
+    gapless: bool = False
 
     @cached_property
     def ticks(self) -> NDArray[np.int64]:
         return self.row_ticks()
 
     @cached_property
+    def finite(self) -> Mask:
+        """Which values are finite samples."""
+        return np.isfinite(self.values)
+
+    @cached_property
     def complete(self) -> bool:
         """Whether every value is a finite sample."""
-        return bool(self.finite.all())
+        return self.gapless or bool(self.finite.all())
 
     @cached_property
     def counts(self) -> Counts:
@@ -102,7 +108,11 @@ def evaluate(function: TrainingFunction, baseline: Baseline, min_samples: float)
     if not len(baseline.values):
         return np.zeros(len(baseline.now)), nothing(len(baseline.now))
     values, defined = function.compare(baseline)
-    return values, defined & (baseline.counts >= max(min_samples, 1)) & ~np.isnan(baseline.now)
+    if not baseline.complete:
+        defined = defined & (baseline.counts >= max(min_samples, 1))
+    elif len(baseline.values) < min_samples:
+        return values, nothing(len(values))
+    return values, defined & (baseline.now == baseline.now)
 
 
 @_training(3)
@@ -172,10 +182,18 @@ def means(baseline: Baseline) -> Floats:
 
 def weighted_means(baseline: Baseline) -> Floats:
     """Weights a(1-a)^age with a = 2/(w+1), age and w in steps, over the finite samples."""
-    decay = 1 - alpha(baseline.window)
-    weights = decay ** ((baseline.ticks[-1] - baseline.ticks) / TICKS_PER_STEP)
-    held = np.where(baseline.finite, baseline.values, 0.0) * weights[:, None]
-    return add_rows(held) / add_rows(baseline.finite * weights[:, None])
+    weights, whole = _weights(baseline.window, (baseline.ticks[-1] - baseline.ticks).tobytes())
+    if baseline.complete:
+        return add_rows(baseline.values * weights) / whole
+    held = np.where(baseline.finite, baseline.values, 0.0) * weights
+    return add_rows(held) / add_rows(baseline.finite * weights)
+
+
+@lru_cache(maxsize=64)
+def _weights(window: int, ages: bytes) -> tuple[Floats, Floats]:
+    """The weights of rows of these ages (ticks), and their sum; while rows come evenly the ages never change."""
+    weights = (1 - alpha(window)) ** (np.frombuffer(ages, np.int64)[:, None] / TICKS_PER_STEP)
+    return weights, add_rows(weights)
 
 
 def alpha(window: int) -> float:

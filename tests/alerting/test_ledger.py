@@ -103,7 +103,7 @@ def check(ledger, alerts):
     standing = {labels: ledger.alert(row) for row, labels in enumerate(ledger.labels)}
     for number, alert in enumerate(alerts):
         held = standing.get(LABELS[number], INACTIVE)
-        assert replace(held, value=0.0) == replace(alert, value=0.0)
+        assert held._replace(value=0.0) == alert._replace(value=0.0)
         if alert is not INACTIVE:
             assert held.value == alert.value or math.isnan(held.value)
     assert len(ledger) == sum(alert.phase is not Phase.INACTIVE for alert in alerts)
