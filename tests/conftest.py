@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,13 @@ TOOLS = Path(__file__).resolve().parents[1] / ".tools"
 # A busy machine is slow, not wrong.
 settings.register_profile("healthwatch", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("healthwatch")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread_dispatches() -> None:
+    """MindSpore's five wait for each other by spinning, which takes the cores from whatever runs beside."""
+    if "mindspore" in sys.modules:  # every module of tests has been imported by now
+        sys.modules["mindspore"].runtime.dispatch_threads_num(1)
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,7 @@ def train(
 ) -> None:
     """Train on synthetic data; `progress` is called with each step and its loss."""
     ms.runtime.launch_blocking()
+    ms.runtime.dispatch_threads_num(1)  # several would wait for each other by spinning
     ms.set_seed(0)
     rng = np.random.default_rng(0)
     model = MoEModel()

@@ -118,7 +118,7 @@ def _bound(tree: ast.Expr) -> tuple[float | None, bool]:
             return _bound(inner)
         case ast.Binary(op=">" | "<" | ">=" | "<=", left=left, right=right):
             bound = _number(right)
-            inner = _unwrapped(left)
+            inner = ast.unwrapped(left)
             if isinstance(inner, ast.VectorSelector):
                 return bound, False
             if isinstance(inner, ast.Call) and inner.function in _RATIOS:
@@ -130,10 +130,6 @@ def _bound(tree: ast.Expr) -> tuple[float | None, bool]:
             return None, False
 
 
-def _unwrapped(tree: ast.Expr) -> ast.Expr:
-    return _unwrapped(tree.expr) if isinstance(tree, ast.Paren) else tree
-
-
 def _number(tree: ast.Expr) -> float | None:
-    inner = _unwrapped(tree)
+    inner = ast.unwrapped(tree)
     return inner.value if isinstance(inner, ast.Number) and math.isfinite(inner.value) else None

@@ -43,7 +43,13 @@ def update(
     if not len(firing):
         return _end(incident, subject, transitions, ledger, now)
     fired = sum(len(found) for found in transitions if found.reason == "fired")
-    return replace(brought_up(incident, subject, ledger), count=len(firing), joined=incident.joined + fired)
+    return replace(
+        incident,
+        firing=worst_alerts(ledger, firing, subject),
+        last_verdict=ledger.last_verdict(firing),
+        count=len(firing),
+        joined=incident.joined + fired,
+    )
 
 
 def brought_up(incident: Incident, subject: Subject, ledger: Ledger) -> Incident:

@@ -74,7 +74,7 @@ class Ledger:
         """One step for every alert that lives or breaches."""
         if seen.labels is not self.result:
             self._align(seen.labels)
-        begins = self._unknown(seen.breach)
+        begins = self._unknown(seen)
         if len(self._few) + len(begins) >= _MANY:
             self._gather()
             return self._turned(rule, many.step(self._table, begins, seen, now, timing), None, now)
@@ -149,12 +149,15 @@ class Ledger:
     def alert(self, row: int) -> Alert:
         return alert_of(self._columns().rows[row])
 
-    def _unknown(self, breach: Mask) -> Rows:
+    def _unknown(self, seen: Seen) -> Rows:
         """The places where something breaches that has no alert."""
+        places, breach = self._table.places, seen.breach
         if not len(self):
-            return breach.nonzero()[0]
+            return breach.nonzero()[0] if seen.places is None else seen.places
+        if seen.places is not None and not len(places):
+            known = [entry.place for entry in self._few]
+            return np.array([place for place in seen.places.tolist() if place not in known], np.intp)
         begins = breach.copy()  # over the whole result: far quicker than a difference of two sets of places
-        places = self._table.places
         if len(places):
             begins[places if places[-1] >= 0 else places[places >= 0]] = False
         for entry in self._few:

@@ -55,7 +55,7 @@ class Table:
 NO_TABLE = Table([], np.zeros(0, np.intp), np.zeros((0, WIDTH)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Fresh:
     """Label sets that breach and had no alert: where they stand in the result, their rows, and how they begin."""
 
@@ -68,7 +68,7 @@ class Fresh:
 NOBODY = Fresh([], np.zeros(0, np.intp), np.zeros((0, WIDTH)), np.zeros(0, np.uint8))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Turned:
     """What has become of a table: how each of its alerts has changed, its phase before, and who came to it."""
 

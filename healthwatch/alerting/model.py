@@ -84,7 +84,7 @@ class Transition:
     value: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Transitions:
     """Alerts of one rule that change their phase alike at one moment; there is at least one.
 

@@ -19,7 +19,7 @@ MicroStep = Callable[[int], int | None]
 _CLEAR, _NO_DATA = Observation(Verdict.CLEAR), Observation(Verdict.NO_DATA)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Seen:
     """A rule's verdicts on all its label sets at one step: `breach` and `known` by position."""
 
@@ -29,6 +29,7 @@ class Seen:
     ticks: tuple[tuple[int, Vector], ...]  # earliest first, all with the same labels
     micro_step: MicroStep  # names a tick as people count it; None at a step's end
     kept_up: tuple[int, ...] = ()  # positions whose firing alert the rule's `until` keeps up though they are clear
+    places: NDArray[np.intp] | None = None  # of the breaches, where they are known
 
     def values(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
         """The values at the first tick that breached, for positions that breach."""
@@ -65,7 +66,7 @@ def fold(ticks: Sequence[tuple[int, Vector]], labels: Sequence[LabelSet], micro_
         return Seen(labels, nothing, nothing, (), micro_step)
     if len(ticks) == 1:
         vector = ticks[0][1]
-        return Seen(vector.labels, vector.kept, vector.known, tuple(ticks), micro_step)
+        return Seen(vector.labels, vector.kept, vector.known, tuple(ticks), micro_step, places=vector.places)
     vectors = _alike([vector for _, vector in ticks])
     return Seen(
         vectors[0].labels,

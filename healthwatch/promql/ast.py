@@ -162,3 +162,10 @@ def children(node: Expr) -> tuple[Expr, ...]:
 def walk(node: Expr) -> list[Expr]:
     """The node and everything below it, parents first."""
     return [node, *(below for child in children(node) for below in walk(child))]
+
+
+def unwrapped(node: Expr) -> Expr:
+    """Without brackets around it."""
+    while isinstance(node, Paren):
+        node = node.expr
+    return node

@@ -27,8 +27,7 @@ def baseline_source(planner: Planner, node: ast.Expr, place: Place) -> tuple[Sou
     """The samples of a range argument, and the nodes they come from."""
     from healthwatch.promql.plan import time_of
 
-    while isinstance(node, ast.Paren):
-        node = node.expr
+    node = ast.unwrapped(node)
     if isinstance(node, ast.MatrixSelector):
         selection, when, window = planner.selection(node.selector), time_of(node.selector), node.window
         planner.demand(node.selector, place, window, MIN_ROWS + 1)

@@ -6,8 +6,6 @@ fewer than half the median is at least L. Where they are not, L is taken anew fr
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from healthwatch.promql.limits import Limits, below
@@ -15,12 +13,8 @@ from healthwatch.promql.moving import Counts, Span, chunks, count_in, count_out,
 from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats
 
-_QUANTILE, _LOWER = 0.28, 0.05
-"""Low enough that few bounds are passed in a step, high enough to exclude nearly every series. Where a breach is many
-times the median a lower one excludes as many, and is hardly ever passed.
-"""
-
-_MANY_TIMES = 2.5
+_QUANTILE = 0.28
+"""Low enough that few bounds are passed in a step, high enough to exclude nearly every series."""
 
 _APART = 3
 """Which bounds have been passed is asked once in so many rows, of what could be passed until then: many series are
@@ -32,13 +26,12 @@ _GROWN = 1.5
 
 
 class Bracket:
-    """The screen of `spike_ratio`: the divisor is at most the median."""
+    """The screen of `spike_ratio` where a breach is close to the median: the divisor is at most the median."""
 
     tolerant = True
 
     def __init__(self) -> None:
         self._limits = Limits()
-        self._least = math.inf  # of the bounds
         self._doubted: set[int] = set()  # at the step before
         self._rows = 0  # of the window when all bounds were taken
         self._most, self._left = -1, 0  # how many values may be below, and how many rows until that is asked again
@@ -46,7 +39,7 @@ class Bracket:
         self._below: Counts = np.zeros(0, np.uint8)
 
     def expect(self, bound: float) -> None:
-        self._least = min(self._least, bound)
+        """Its limits are made alike for every bound."""
 
     def limit(self, bound: float) -> Floats:
         return self._limits.of(bound)
@@ -95,7 +88,7 @@ class Bracket:
 
     def _place(self, span: Span) -> int:
         """Where L stands in the ascending window."""
-        return int((_LOWER if self._least >= _MANY_TIMES else _QUANTILE) * (span.count - 1))
+        return int(_QUANTILE * (span.count - 1))
 
 
 def _most_below(span: Span) -> int:

@@ -235,8 +235,7 @@ def _one_if(labels: Labels, holds: bool) -> Vector:
 
 def absent_labels(node: ast.Expr) -> tuple[tuple[str, str], ...]:
     """The labels that the selector's `=` matchers give for sure; one that is matched twice is left out."""
-    while isinstance(node, ast.Paren):
-        node = node.expr
+    node = ast.unwrapped(node)
     selector = node.selector if isinstance(node, ast.MatrixSelector) else node
     if not isinstance(selector, ast.VectorSelector):
         return ()
@@ -266,8 +265,7 @@ def _timestamp(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
 
 
 def _text(node: ast.Expr) -> str:
-    while isinstance(node, ast.Paren):
-        node = node.expr
+    node = ast.unwrapped(node)
     if not isinstance(node, ast.String):
         raise TypeError(f"{type(node).__name__} is no string")
     return node.value

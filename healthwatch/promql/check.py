@@ -112,7 +112,7 @@ class _Checker:
         return "vector"
 
     def _pattern(self, node: Expr) -> None:
-        node = _unwrapped(node)
+        node = ast.unwrapped(node)
         if isinstance(node, ast.String):
             try:
                 compile_regex(node.value)
@@ -120,7 +120,7 @@ class _Checker:
                 self.report("HW110", f"illegal regular expression: {error}", node.span, "the syntax is that of RE2")
 
     def _label_name(self, node: Expr) -> None:
-        node = _unwrapped(node)
+        node = ast.unwrapped(node)
         if isinstance(node, ast.String) and not valid_label(node.value):
             self.report("HW113", f"invalid label name {_go_quote(node.value)}", node.span)
 
@@ -167,12 +167,6 @@ class _Checker:
             return
         message = f"{node.function} takes {'' if most == least else takes}{wanted}, not {given}"
         self.report("HW104", message, span, signature.text)
-
-
-def _unwrapped(node: Expr) -> Expr:
-    while isinstance(node, ast.Paren):
-        node = node.expr
-    return node
 
 
 def _arguments(count: int) -> str:

@@ -40,7 +40,9 @@ class Merge:
         if self.place is None:
             if vector.labels is self.labels:
                 return vector
-            return Vector(self.labels, vector.values, vector.kept, vector.known, vector.order, vector.grade)
+            shown = Vector(self.labels, vector.values, vector.kept, vector.known, vector.order, vector.grade)
+            shown.places = vector.places
+            return shown
         Clash(self.place).check(vector.kept)
         size = len(self.labels)
         values, kept, known = np.full(size, np.nan), np.zeros(size, bool), np.zeros(size, bool)

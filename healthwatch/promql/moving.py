@@ -35,7 +35,7 @@ _MOST_IRREGULAR = 1 / 8
 """From this share of series with gaps on, the plain way is the faster one."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Span:
     """Rows [start, now) of one metric before the row `now`."""
 

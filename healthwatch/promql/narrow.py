@@ -36,13 +36,13 @@ _MOST_LEFT = 1 / 8
 
 def narrowed(planner: Planner, node: ast.Binary, plain: VectorNode, place: Place) -> VectorNode:
     """The comparison decided from the newest row on, or `plain` if it is none of these."""
-    left, operator, right = _unwrapped(node.left), node.op, _unwrapped(node.right)
+    left, operator, right = ast.unwrapped(node.left), node.op, ast.unwrapped(node.right)
     if isinstance(left, ast.Number) and operator in MIRRORED:
         left, operator, right = right, MIRRORED[operator], left
     if not isinstance(left, ast.Call) or not isinstance(right, ast.Number) or node.bool_modifier:
         return plain
     proof = _PROOF.get((left.function, operator))
-    if proof is None or not isinstance(_unwrapped(left.args[0]), ast.MatrixSelector):
+    if proof is None or not isinstance(ast.unwrapped(left.args[0]), ast.MatrixSelector):
         return plain
     source, function, bound = planner.window(left.args[0], place), left.function, right.value
     disproved, holds = COMPARISON[proof], COMPARISON[operator]
@@ -73,9 +73,3 @@ def narrowed(planner: Planner, node: ast.Binary, plain: VectorNode, place: Place
 def _earlier(window: Window) -> list[Floats]:
     """The rows before the newest, newest first."""
     return [row for block in reversed(window.blocks) for row in block[::-1]][1:]
-
-
-def _unwrapped(node: ast.Expr) -> ast.Expr:
-    while isinstance(node, ast.Paren):
-        node = node.expr
-    return node

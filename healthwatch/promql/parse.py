@@ -45,9 +45,7 @@ class Expression:
     @property
     def string(self) -> str | None:
         """The value of an expression that is a string."""
-        node = self.tree
-        while isinstance(node, ast.Paren):
-            node = node.expr
+        node = ast.unwrapped(self.tree)
         return node.value if isinstance(node, ast.String) else None
 
 

@@ -16,7 +16,7 @@ from healthwatch.promql.node import VectorNode, WindowNode
 from healthwatch.promql.pick import PICKS, CountValues
 from healthwatch.promql.reach import Demand, Reach
 from healthwatch.promql.running import Running
-from healthwatch.promql.screens import SCREENS, Arbiter, Pattern, Screen, screened
+from healthwatch.promql.screens import Arbiter, NewScreen, Pattern, Screen, screened
 from healthwatch.promql.select import Selection, newest_row, newest_samples, row_at, window_of
 from healthwatch.promql.subquery import Subquery
 from healthwatch.promql.text import written
@@ -143,18 +143,18 @@ class Planner:
             self._moving[key] = Moving(selection, node.window, when, self.history)
         return self._moving[key]
 
-    def screen(self, function: str, node: ast.MatrixSelector) -> Screen:
-        key = function, shape(node)
+    def screen(self, new: NewScreen, node: ast.MatrixSelector) -> Screen:
+        key = new, shape(node)
         if key not in self._screens:
-            self._screens[key] = SCREENS[function](node.window)
+            self._screens[key] = new(node.window)
             self.moving(node).follow(self._screens[key])
         return self._screens[key]
 
     def arbiter(self, pattern: Pattern) -> Arbiter:
-        """What decides the comparisons of one function of one window."""
-        key = pattern.function.name, shape(pattern.window), pattern.min_samples
+        """What decides the comparisons of one function of one window with such a bound."""
+        key = pattern.function.name, shape(pattern.window), pattern.min_samples, pattern.screen
         if key not in self._arbiters:
-            screen = self.screen(pattern.function.name, pattern.window)
+            screen = self.screen(pattern.screen, pattern.window)
             self._arbiters[key] = Arbiter(pattern, self.moving(pattern.window), screen)
         return self._arbiters[key]
 
@@ -177,7 +177,7 @@ class Planner:
 
     def sample_times(self, node: ast.Expr, place: Place) -> Callable[[Moment], Floats | int]:
         """When the samples of a selector were taken, in ticks; for any other expression the evaluation's own."""
-        selector = unwrapped(node)
+        selector = ast.unwrapped(node)
         if not isinstance(selector, ast.VectorSelector):
             return lambda moment: moment.tick
         selection, when, lookback = self.selection(selector), time_of(selector), place.lookback
@@ -233,7 +233,7 @@ class Planner:
         source = self.vector(node.expr, place)
         key = grouping(node.labels, node.without)
         groups = Derived(lambda labels: group(labels, key))
-        if isinstance(parameter := unwrapped(node.param), ast.String):
+        if node.param is not None and isinstance(parameter := ast.unwrapped(node.param), ast.String):
             count = CountValues(parameter.value)
             return VectorNode(
                 node.op,
@@ -257,12 +257,6 @@ class Planner:
 def number(value: float) -> VectorNode:
     vector = scalar_vector(value)
     return VectorNode(f"{value:g}", lambda _: vector, constant=vector)
-
-
-def unwrapped(node: ast.Expr | None) -> ast.Expr | None:
-    while isinstance(node, ast.Paren):
-        node = node.expr
-    return node
 
 
 def time_of(node: ast.VectorSelector | ast.Subquery) -> Callable[[Moment], int]:

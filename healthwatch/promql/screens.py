@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
 from healthwatch.promql import ast, training
 from healthwatch.promql.bracket import Bracket
+from healthwatch.promql.minima import Minima
 from healthwatch.promql.moving import Moving, Span
 from healthwatch.promql.node import VectorNode
 from healthwatch.promql.operators import COMPARISON, MIRRORED
@@ -61,18 +62,31 @@ class Screen(Protocol):
         """Raise the limits of some series without gaps where their windows allow it; whether any may have risen."""
 
 
-def _robust_screen() -> Screen:
+def _close(_: int) -> Screen:
+    return Bracket()
+
+
+def _far(_: int) -> Screen:
+    return Minima()
+
+
+def _robust(_: int) -> Screen:
     """With the `fast` extra sorted windows, else bounds of them."""
     compiled = loops()
     return Spread() if compiled is None else Ordered(compiled)
 
 
-SCREENS: dict[str, Callable[[int], Screen]] = {
-    "spike_ratio": lambda _: Bracket(),
-    "robust_zscore": lambda _: _robust_screen(),
-    "ema_ratio": Smoothing,
-}
+NewScreen: TypeAlias = Callable[[int], Screen]
 """Given the window in ticks."""
+
+SCREENS: dict[str, tuple[NewScreen, NewScreen]] = {
+    "spike_ratio": (_close, _far),
+    "robust_zscore": (_robust, _robust),
+    "ema_ratio": (Smoothing, Smoothing),
+}
+"""For a bound close to 1, and for one that is many times as much."""
+
+_MANY_TIMES = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +99,18 @@ class Pattern:
     operator: str
     bound: float
 
+    @property
+    def screen(self) -> NewScreen:
+        """What makes the screen for it."""
+        return SCREENS[self.function.name][self.bound >= _MANY_TIMES]
+
     def compare(self, values: Floats) -> Mask:
         return COMPARISON[self.operator](values, self.bound)
 
 
 def pattern_of(node: ast.Binary) -> Pattern | None:
     """What a comparison says if a screen can decide it."""
-    left, operator, right = _unwrapped(node.left), node.op, _unwrapped(node.right)
+    left, operator, right = ast.unwrapped(node.left), node.op, ast.unwrapped(node.right)
     if isinstance(left, ast.Number) and operator in MIRRORED:
         left, operator, right = right, MIRRORED[operator], left
     if not isinstance(left, ast.Call) or not isinstance(right, ast.Number) or operator not in (">", ">="):
@@ -107,7 +126,7 @@ def pattern_of(node: ast.Binary) -> Pattern | None:
 
 def range_of(call: ast.Call) -> ast.MatrixSelector | None:
     """The range of a function of our own, if it is one that moves with the evaluation."""
-    window = _unwrapped(call.args[0])
+    window = ast.unwrapped(call.args[0])
     return window if isinstance(window, ast.MatrixSelector) and window.selector.at is None else None
 
 
@@ -115,14 +134,8 @@ def min_samples_of(call: ast.Call, function: training.TrainingFunction) -> float
     """The last argument, 1 at the least, or its default; None where it varies or is no number."""
     if len(call.args) == 1:
         return function.min_samples
-    minimum = _unwrapped(call.args[1])
+    minimum = ast.unwrapped(call.args[1])
     return max(minimum.value, 1.0) if isinstance(minimum, ast.Number) and not math.isnan(minimum.value) else None
-
-
-def _unwrapped(node: ast.Expr) -> ast.Expr:
-    while isinstance(node, ast.Paren):
-        node = node.expr
-    return node
 
 
 def screened(planner: Planner, node: ast.Binary, plain: VectorNode) -> VectorNode:
@@ -140,7 +153,7 @@ def screened(planner: Planner, node: ast.Binary, plain: VectorNode) -> VectorNod
     return VectorNode(plain.text, decide, plain.inputs, plain.timeless)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Decided:
     """What was computed of the series that could not be decided otherwise; all others are known and not kept."""
 
@@ -154,15 +167,20 @@ class Decided:
     def compared(self, pattern: Pattern) -> Vector:
         if not len(self.which):
             return self.labels.clear()
+        places = self.which[self.defined & pattern.compare(self.found)]
         kept = nothing(len(self.values))
-        if (holds := self.defined & pattern.compare(self.found)).any():
+        if len(places):
             kept = kept.copy()
-            kept[self.which] = holds
-        return Vector(self.labels, self.values, kept, self.known)
+            kept[places] = True
+        found = Vector(self.labels, self.values, kept, self.known)
+        found.places = places
+        return found
 
 
 class Arbiter:
-    """Decides all comparisons of one function of one window: what the least of the bounds needs serves the others."""
+    """Decides all comparisons of one function of one window with bounds of one kind: what the least of these needs
+    serves the others.
+    """
 
     def __init__(self, pattern: Pattern, moving: Moving, screen: Screen) -> None:
         self._least = math.inf

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from healthwatch.promql.again import Again
 from healthwatch.promql.limits import Limits
 from healthwatch.promql.moving import Span
 from healthwatch.promql.training import alpha
@@ -26,9 +27,6 @@ fewer it costs less. Where a breach is many times the average fewer do.
 """
 
 _MANY_TIMES = 2.5
-
-_KEPT = 16
-"""A series that was doubted more than once has a bound of its own from all of its rows, for as many bounds to come."""
 
 _ROUNDING = 1e-12
 """Many times what rounding can do to a sum of so few values, none of them negative."""
@@ -57,8 +55,7 @@ class Smoothing:
         self._negatives: NDArray[np.int32] = np.zeros(0, np.int32)
         self._weight = 0.0  # the sum of the weights of all rows, whether or not they hold a finite sample
         self._holds = (0, 0, 0.0)  # the row that must still be in the window, the last tick, the sum of weights
-        self._doubted: tuple[set[int], set[int]] = set(), set()  # since the last bound, and since the one before
-        self._close: dict[int, int] = {}  # series that are bounded closely, and how many times yet
+        self._again = Again()
 
     def expect(self, bound: float) -> None:
         self._least = min(self._least, bound)
@@ -83,14 +80,12 @@ class Smoothing:
             self._measure(span)
 
     def improve(self, span: Span, which: Indices) -> bool:
-        """Series that come again and again, such as those that rise, are bounded by all of their rows."""
-        recent, before = self._doubted
-        again = [each for each in which.tolist() if each in recent or each in before]
-        recent.update(which.tolist())
-        if again:
-            self._close.update(dict.fromkeys(again, _KEPT))
-            self._bound_closely(span, np.array(again))
-        return bool(again)
+        """Series that come again are bounded by all of their rows."""
+        again = self._again.note(which)
+        if again is None:
+            return False
+        self._bound_closely(span, again)
+        return True
 
     def _note_negatives(self, span: Span, leaving: range, entering: range) -> None:
         """Keep count of the negative values; a series that has one has no bound from now on."""
@@ -137,10 +132,9 @@ class Smoothing:
         average *= 1 - _ROUNDING
         self._limits.take(None, average)
         self._holds = held[0].start if held else span.now, until, weight
-        self._doubted = set(), self._doubted[0]
-        self._close = {series: times - 1 for series, times in self._close.items() if times}
-        if self._close:
-            self._bound_closely(span, np.array(list(self._close)))
+        again = self._again.turn()
+        if again is not None:
+            self._bound_closely(span, again)
 
     def _bound_closely(self, span: Span, which: Indices) -> None:
         """The same bound from all rows of some series, the newest ones too."""

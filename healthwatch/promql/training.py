@@ -29,7 +29,7 @@ RELATIVE_FLOOR = 1e-3
 """No deviation counts as smaller than this part of the centre."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Baseline:
     """One column a series: `now` (NaN: none), and the values before it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import is_not
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, overload
@@ -96,12 +96,14 @@ NO_LABELS = Labels(((),))
 NO_NAN, FINITE = 1, 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Vector:
-    """One element a label set. `values` counts only where `kept`; clear is `known & ~kept`.
+    """One element a label set. `values` counts only where `kept`; clear is `known & ~kept`. Never changed once made
+    (as with all that is made many times a step, it costs four times as much to have Python see to that).
 
     `order`, where a sorting function has set it, lists the kept elements as they are to be shown. `grade` is what
-    is known of the values of kept elements: `FINITE`, `NO_NAN` or nothing.
+    is known of the values of kept elements: `FINITE`, `NO_NAN` or nothing. `places` are those of the kept elements in
+    ascending order, where whoever made the vector knows them.
     """
 
     labels: Labels
@@ -110,6 +112,7 @@ class Vector:
     known: Mask
     order: Indices | None = None
     grade: int = 0
+    places: Indices | None = field(default=None, init=False)  # a copy with other masks never has it
 
     @property
     def scalar(self) -> float:
@@ -118,6 +121,8 @@ class Vector:
 
     def breaches(self) -> bool:
         """Whether any element is kept."""
+        if self.places is not None:
+            return len(self.places) > 0
         return self.kept is not nothing(len(self.kept)) and bool(self.kept.any())
 
     def knows_all(self) -> bool:

@@ -40,7 +40,7 @@ class Packed:
         return np.take_along_axis(self.values, row, 0)[0], np.take_along_axis(self.seconds, row, 0)[0]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Window:
     """Samples in (start, end]. `blocks` are the rows in one piece or two, views of the history where they can be.
 

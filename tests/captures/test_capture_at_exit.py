@@ -25,6 +25,7 @@ from mindspore import Tensor, nn
 import healthwatch
 
 mindspore.runtime.launch_blocking()
+mindspore.runtime.dispatch_threads_num(1)
 net, x = nn.Dense(16, 16), Tensor(np.ones((4, 16), np.float32))
 optimizer = nn.SGD(net.trainable_params(), 1e-3)
 forward_backward = mindspore.value_and_grad(lambda x: (net(x) ** 2).mean(), None, net.trainable_params())

@@ -18,6 +18,7 @@ def main() -> None:
     mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
     mindspore.set_device("CPU")
     mindspore.runtime.launch_blocking()
+    mindspore.runtime.dispatch_threads_num(1)
     init()
     rank, ranks = get_rank(), get_group_size()
     add = ops.AllReduce()

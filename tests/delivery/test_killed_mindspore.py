@@ -25,6 +25,7 @@ import numpy as np
 import healthwatch
 from own_time import OwnTime
 ms.runtime.launch_blocking()
+ms.runtime.dispatch_threads_num(1)
 ms.set_seed(1)
 config = pathlib.Path(sys.argv[1])
 net = nn.Dense(4, 1)

@@ -42,7 +42,7 @@ rules = st.builds(
     lambda text, w, k, n: text.format(w=w, k=k, n=n),
     st.sampled_from(RULES),
     st.sampled_from([3, 10, 20, 40, 150]),
-    st.sampled_from(["0.5", "1", "1.5", "2", "6"]),
+    st.sampled_from(["0.5", "1", "1.5", "2", "3", "6"]),
     st.sampled_from([1, 3, 8]),
 )
 
@@ -84,6 +84,7 @@ def same(plain: Query, quick: Query, tick: int) -> None:
     assert left.kept.tolist() == right.kept.tolist(), f"kept at {tick}"
     assert left.known.tolist() == right.known.tolist(), f"known at {tick}"
     assert left.values[left.kept].tobytes() == right.values[left.kept].tobytes(), f"values at {tick}"
+    assert right.places is None or right.places.tolist() == left.kept.nonzero()[0].tolist(), f"places at {tick}"
 
 
 @pytest.mark.long

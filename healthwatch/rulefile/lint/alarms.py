@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from healthwatch.promql import ast
 from healthwatch.promql.syntax import COMPARISONS
-from healthwatch.rulefile.lint.subject import Subject, selectors, unwrapped
+from healthwatch.rulefile.lint.subject import Subject, selectors
 from healthwatch.rulefile.resultlabels import result_labels
 from healthwatch.stream.catalogue import Metric
 from healthwatch.stream.ticks import parse_duration
@@ -39,7 +39,7 @@ def check(subject: Subject) -> None:
             "add for_records: 3, a quorum, or a condition that only series of weight meet"
             " (reckoned for 10 s a step and lognormal noise, sigma 0.5)"
         )
-        subject.report("HW029", message, "expr", unwrapped(expression.tree).span, mend, "warning")
+        subject.report("HW029", message, "expr", ast.unwrapped(expression.tree).span, mend, "warning")
 
 
 def _many(subject: Subject, tree: ast.Expr) -> Metric | None:
@@ -57,7 +57,7 @@ def _many(subject: Subject, tree: ast.Expr) -> Metric | None:
 
 
 def _conjuncts(node: ast.Expr) -> Iterator[ast.Expr]:
-    node = unwrapped(node)
+    node = ast.unwrapped(node)
     if isinstance(node, ast.Binary) and node.op == "and":
         yield from _conjuncts(node.left)
         yield from _conjuncts(node.right)
@@ -69,9 +69,9 @@ def _chance(node: ast.Expr) -> float | None:
     """With which probability one healthy sample breaches; None where that can't be told."""
     if not isinstance(node, ast.Binary) or node.op not in COMPARISONS:
         return None
-    test, bound = unwrapped(node.left), unwrapped(node.right)
+    test, bound = ast.unwrapped(node.left), ast.unwrapped(node.right)
     sign = -1.0 if isinstance(bound, ast.Unary) else 1.0
-    number = unwrapped(bound.expr) if isinstance(bound, ast.Unary) else bound
+    number = ast.unwrapped(bound.expr) if isinstance(bound, ast.Unary) else bound
     if not isinstance(test, ast.Call) or not isinstance(number, ast.Number):
         return None
     ratio = _as_ratio(test.function, sign * number.value)

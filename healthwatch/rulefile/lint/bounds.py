@@ -10,7 +10,7 @@ from typing import TypeAlias
 from healthwatch.diagnostics import Severity
 from healthwatch.promql import ast
 from healthwatch.promql.plan import shape
-from healthwatch.rulefile.lint.subject import UNKNOWN, Facts, Subject, unwrapped
+from healthwatch.rulefile.lint.subject import UNKNOWN, Facts, Subject
 from healthwatch.stream.catalogue import Metric
 
 Range: TypeAlias = tuple[float, float]
@@ -84,7 +84,7 @@ class _Reach:
     facts: Facts
 
     def of(self, node: ast.Expr) -> Range:
-        match unwrapped(node):
+        match ast.unwrapped(node):
             case ast.Number(value=value):
                 return value, value
             case ast.VectorSelector(metric=metric):
@@ -153,7 +153,7 @@ class _Reach:
 
     def _share(self, node: ast.Binary) -> Range | None:
         """Of the busiest expert in the whole, or over the mean; possibly times something, such as router_topk."""
-        left, right = unwrapped(node.left), unwrapped(node.right)
+        left, right = ast.unwrapped(node.left), ast.unwrapped(node.right)
         if node.op == "/" and isinstance(left, ast.Binary) and left.op == "*":  # f * a / b is (f * a) / b
             pairs = [(left.left, left.right, right), (left.right, left.left, right)]
         elif node.op == "*":
@@ -162,9 +162,9 @@ class _Reach:
         else:
             return self._plain_share(left, right) if node.op == "/" else None
         for factor, part, whole in pairs:
-            share = self._plain_share(unwrapped(part), unwrapped(whole))
+            share = self._plain_share(ast.unwrapped(part), ast.unwrapped(whole))
             if share is not None:
-                return self._scaled(unwrapped(factor), share)
+                return self._scaled(ast.unwrapped(factor), share)
         return None
 
     def _scaled(self, factor: ast.Expr, share: Range) -> Range:
@@ -186,7 +186,7 @@ class _Reach:
 
     def _counts(self, node: ast.Expr) -> bool:
         """Whether it is the load of each expert: counts, or their sum or mean over a window."""
-        node = unwrapped(node)
+        node = ast.unwrapped(node)
         if isinstance(node, ast.Call):
             return node.function in _ADDITIVE and len(node.args) == 1 and self._counts(node.args[0])
         if isinstance(node, ast.MatrixSelector):

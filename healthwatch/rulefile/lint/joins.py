@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from healthwatch.promql import ast
-from healthwatch.rulefile.lint.subject import Subject, unwrapped
+from healthwatch.rulefile.lint.subject import Subject
 from healthwatch.rulefile.resultlabels import Names, result_labels
 from healthwatch.stream.catalogue import Metric
 
@@ -111,7 +111,7 @@ def _of_binary(node: ast.Binary, metrics: Mapping[str, Metric]) -> Carried:
 
 
 def _scalar(node: ast.Expr) -> bool:
-    match unwrapped(node):
+    match ast.unwrapped(node):
         case ast.Number():
             return True
         case ast.Unary(expr=inner):

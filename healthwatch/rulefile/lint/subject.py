@@ -52,10 +52,3 @@ class Subject:
 
 def selectors(tree: ast.Expr) -> list[ast.VectorSelector]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.VectorSelector)]
-
-
-def unwrapped(node: ast.Expr) -> ast.Expr:
-    """Without brackets around it."""
-    while isinstance(node, ast.Paren):
-        node = node.expr
-    return node
