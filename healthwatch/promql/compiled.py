@@ -46,7 +46,7 @@ def exchange(ordered: Samples, old: Samples, new: Samples) -> None:
 
 
 _LIMITS = [
-    f"void({kind}[:, ::1], UniTuple(int64, 3), float64, float64, float64, float64[::1])"
+    f"void({kind}[:, ::1], int64[:, ::1], UniTuple(int64, 2), float64, float64, float64, float64[::1])"
     for kind in ("float64", "float32")
 ]
 
@@ -54,29 +54,32 @@ _LIMITS = [
 @njit(_LIMITS, cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def limits(
     ordered: Samples,
-    places: tuple[int, int, int],
+    pairs: NDArray[np.int64],
+    middle: tuple[int, int],
     scale: float,
     floor: float,
     bound: float,
     found: NDArray[np.float64],
 ) -> None:
-    """For each ascending column: its value at `low`, plus `bound` times the larger of two bounds of its deviation.
+    """For each ascending column: its value at `middle[0]`, plus `bound` times the larger bound of its deviation.
 
-    `places` are outer, low and high. One bound is `scale` times the least distance from the values at `outer`, from
-    either end, to those at `low` and `high`; the other is `floor` times the value at `low`. -inf where neither is
-    positive. Python's `float` of a float32 would stay one here.
+    One is `scale` times the greatest, over `pairs` of places, of the lesser distance of the two from the values in the
+    `middle`; the other is `floor` times the value at `middle[0]`. -inf where neither is positive. Python's `float` of
+    a float32 would stay one here.
     """
-    outer, low, high = places
-    opposite = ordered.shape[0] - 1 - outer
+    low, high = middle
+    found[:] = -np.inf
+    for pair in range(len(pairs)):
+        first, last = pairs[pair, 0], pairs[pair, 1]
+        for column in range(ordered.shape[1]):
+            below = np.float64(ordered[low, column]) - np.float64(ordered[first, column])
+            above = np.float64(ordered[last, column]) - np.float64(ordered[high, column])
+            lesser = below if below < above else above  # noqa: FURB136
+            found[column] = lesser if lesser > found[column] else found[column]  # noqa: FURB136
     for column in range(ordered.shape[1]):
         centre = np.float64(ordered[low, column])
-        below, above = (
-            centre - np.float64(ordered[outer, column]),
-            np.float64(ordered[opposite, column]) - np.float64(ordered[high, column]),
-        )
-        near = scale * (below if below < above else above)  # noqa: FURB136
-        least = floor * centre
-        divisor = near if near > least else least  # noqa: FURB136
+        deviation, least = scale * found[column], floor * centre
+        divisor = deviation if deviation > least else least  # noqa: FURB136
         found[column] = centre + bound * divisor if divisor > 0 else -np.inf
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -14,21 +15,26 @@ from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats
 
 Samples: TypeAlias = NDArray[np.floating[Any]]
+Pairs: TypeAlias = NDArray[np.int64]
+
+_PAIRS = 1
+"""How many pairs of places on either side of the one in which both are as far from their ends."""
 
 
 class Loops(Protocol):
     """The compiled loops, see `compiled`."""
 
     exchange: Callable[[Samples, Samples, Samples], None]
-    limits: Callable[[Samples, tuple[int, int, int], float, float, float, Floats], None]
+    limits: Callable[[Samples, Pairs, tuple[int, int], float, float, float, Floats], None]
     sharper: Callable[[Samples, Indices, float, float, float, Floats], None]
 
 
 class Ordered:
     """The centre is at most the median, the divisor at most that of the score.
 
-    The values at a quarter and at three quarters are that far from the median, or less, for half of the window. In a
-    window with g gaps, for which it holds other values, a place may be off by as many: so each is taken g further out.
+    Where the values up to one place and those from another on are half of the window, one of the two lies no further
+    from the median than the median deviation. Which pair of such places says most differs from window to window. In a
+    window with g gaps, for which it holds other values, a place may be off by as many: so each is taken g further in.
     """
 
     tolerant = True
@@ -47,10 +53,9 @@ class Ordered:
         found = self._limits.get(bound)
         if found is None:
             count, gaps = len(self._values), self._gaps
-            outer = (count - (count - 1) // 2 + 1) // 2 - 1 + gaps
-            low, high = (count - gaps - 1) // 2, min(count // 2 + gaps, count - 1)
+            middle = (count - gaps - 1) // 2, min(count // 2 + gaps, count - 1)
             found = self._limits[bound] = np.empty(self._values.shape[1])
-            self._loops.limits(self._values, (outer, low, high), MAD_SCALE, RELATIVE_FLOOR, bound, found)
+            self._loops.limits(self._values, pairs(count, gaps), middle, MAD_SCALE, RELATIVE_FLOOR, bound, found)
         return found
 
     def rebuild(self, span: Span) -> None:
@@ -82,6 +87,17 @@ class Ordered:
         if not span.finite(row):
             values = np.where(np.isfinite(values), values, 0.0)
         return np.ascontiguousarray(values, dtype=self._type)
+
+
+def pairs(count: int, gaps: int) -> Pairs:
+    """Places in an ascending window: as many values as are not among the lesser half of the deviations lie at or below
+    the first, or at or above the second.
+    """
+    outside = count - (count - 1) // 2
+    apart = max(round(math.sqrt(outside) / 2), 1)
+    even = (outside + 1) // 2 - 1
+    firsts = sorted({min(max(even + apart * step, 0), outside - 2) for step in range(-_PAIRS, _PAIRS + 1)})
+    return np.array([(at + gaps, count - outside + at + 1 - gaps) for at in firsts if at >= 0], np.int64).reshape(-1, 2)
 
 
 def loops() -> Loops | None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from healthwatch.promql import Program, parse, sums
-from healthwatch.promql.ordered import loops
+from healthwatch.promql.ordered import loops, pairs
 from healthwatch.stream import History, SeriesTable, tick_of
 
 WINDOWED = [
@@ -132,7 +132,26 @@ def test_the_compiled_limits_are_below_the_sharper_ones_which_are_those_of_the_s
     expected = np.where(divisor > 0, centre + 6 * divisor, -np.inf)
     sharp, found = np.empty(400), np.empty(400)
     compiled.sharper(ordered, np.arange(400), 1.4826, 1e-3, 6.0, sharp)
-    outer = (rows - (rows - 1) // 2 + 1) // 2 - 1
-    compiled.limits(ordered, (outer, (rows - 1) // 2, rows // 2), 1.4826, 1e-3, 6.0, found)
+    compiled.limits(ordered, pairs(rows, 0), ((rows - 1) // 2, rows // 2), 1.4826, 1e-3, 6.0, found)
     np.testing.assert_allclose(sharp, expected, rtol=1e-12)
     assert ((found <= sharp) | np.isclose(found, sharp, rtol=1e-12)).all()
+    assert rows < 49 or np.median((found / sharp)[:200]) > 0.9  # and not far below
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("rows", [8, 16, 50, 51])
+def test_pairs_of_places_hold_in_windows_with_gaps(rows: int) -> None:
+    """A gap stands in the ordered window as any value at all."""
+    pytest.importorskip("numba", reason="needs the fast extra")
+    compiled = loops()
+    assert compiled is not None
+    rng = np.random.default_rng(rows)
+    for gaps in range(rows // 8 + 1):
+        values = rng.lognormal(0, 0.5, (rows, 300))
+        ordered = np.sort(np.concatenate((values[gaps:], rng.choice([0.0, 1.0, 9.0], (gaps, 300)))), axis=0)
+        sharp, found = np.empty(300), np.empty(300)
+        finite = np.sort(values[gaps:], axis=0)
+        compiled.sharper(finite, np.arange(300), 1.4826, 1e-3, 6.0, sharp)
+        middle = (rows - gaps - 1) // 2, min(rows // 2 + gaps, rows - 1)
+        compiled.limits(ordered, pairs(rows, gaps), middle, 1.4826, 1e-3, 6.0, found)
+        assert ((found <= sharp) | np.isclose(found, sharp, rtol=1e-12)).all()
