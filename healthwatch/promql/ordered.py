@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -15,7 +16,8 @@ from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats
 
 Samples: TypeAlias = NDArray[np.floating[Any]]
-Pairs: TypeAlias = NDArray[np.int64]
+Places: TypeAlias = tuple[NDArray[np.int64], int, int]
+Factors: TypeAlias = tuple[float, float, float]
 
 _PAIRS = 1
 """How many pairs of places on either side of the one in which both are as far from their ends."""
@@ -24,9 +26,9 @@ _PAIRS = 1
 class Loops(Protocol):
     """The compiled loops, see `compiled`."""
 
-    exchange: Callable[[Samples, Samples, Samples], None]
-    limits: Callable[[Samples, Pairs, tuple[int, int], float, float, float, Floats], None]
-    sharper: Callable[[Samples, Indices, float, float, float, Floats], None]
+    exchange: Callable[[Samples, Samples, Samples, Places, Factors, Floats], None]
+    limits: Callable[[Samples, Places, Factors, Floats], None]
+    sharper: Callable[[Samples, Indices, Factors, Floats], None]
 
 
 class Ordered:
@@ -45,17 +47,16 @@ class Ordered:
         self._type: type[np.floating[Any]] = np.float64
         self._limits: dict[float, Floats] = {}  # by bound, of this step
         self._gaps = 0
+        self._least = math.inf  # of the bounds: its limits are made along with every exchange
 
     def expect(self, bound: float) -> None:
-        """Its limits are made alike for every bound."""
+        self._least = min(self._least, bound)
 
     def limit(self, bound: float) -> Floats:
         found = self._limits.get(bound)
         if found is None:
-            count, gaps = len(self._values), self._gaps
-            middle = (count - gaps - 1) // 2, min(count // 2 + gaps, count - 1)
             found = self._limits[bound] = np.empty(self._values.shape[1])
-            self._loops.limits(self._values, pairs(count, gaps), middle, MAD_SCALE, RELATIVE_FLOOR, bound, found)
+            self._loops.limits(self._values, places(len(self._values), self._gaps), _factors(bound), found)
         return found
 
     def rebuild(self, span: Span) -> None:
@@ -70,15 +71,19 @@ class Ordered:
         if len(leaving) != len(entering) or (self._type == np.float32 and not span.part.ring.narrow):
             self.rebuild(span)
             return
-        self._gaps = span.gaps
-        for old, new in zip(leaving, entering, strict=True):
-            self._loops.exchange(self._values, self._row(span, old), self._row(span, new))
         self._limits.clear()
+        self._gaps = span.gaps
+        if not len(entering):
+            return
+        found = self._limits[self._least] = np.empty(self._values.shape[1])
+        where, factors = places(span.count, span.gaps), _factors(self._least)
+        for old, new in zip(leaving, entering, strict=True):
+            self._loops.exchange(self._values, self._row(span, old), self._row(span, new), where, factors, found)
 
     def improve(self, span: Span, which: Indices) -> bool:  # noqa: ARG002 - the windows are here
         """The score itself instead of its bound."""
         for bound, found in self._limits.items():
-            self._loops.sharper(self._values, which, MAD_SCALE, RELATIVE_FLOOR, bound, found)
+            self._loops.sharper(self._values, which, _factors(bound), found)
         return True
 
     def _row(self, span: Span, row: int) -> Samples:
@@ -89,15 +94,23 @@ class Ordered:
         return np.ascontiguousarray(values, dtype=self._type)
 
 
-def pairs(count: int, gaps: int) -> Pairs:
-    """Places in an ascending window: as many values as are not among the lesser half of the deviations lie at or below
-    the first, or at or above the second.
+def _factors(bound: float) -> Factors:
+    return MAD_SCALE, RELATIVE_FLOOR, bound
+
+
+@lru_cache(maxsize=256)
+def places(count: int, gaps: int) -> Places:
+    """Pairs of places in an ascending window, and bounds of where its median stands.
+
+    As many values as are not among the lesser half of the deviations lie at or below the first of a pair, or at or
+    above the second.
     """
     outside = count - (count - 1) // 2
     apart = max(round(math.sqrt(outside) / 2), 1)
     even = (outside + 1) // 2 - 1
     firsts = sorted({min(max(even + apart * step, 0), outside - 2) for step in range(-_PAIRS, _PAIRS + 1)})
-    return np.array([(at + gaps, count - outside + at + 1 - gaps) for at in firsts if at >= 0], np.int64).reshape(-1, 2)
+    pairs = [(at + gaps, count - outside + at + 1 - gaps) for at in firsts if at >= 0]
+    return np.array(pairs, np.int64).reshape(-1, 2), (count - gaps - 1) // 2, min(count // 2 + gaps, count - 1)
 
 
 def loops() -> Loops | None:

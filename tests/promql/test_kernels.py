@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from healthwatch.promql import Program, parse, sums
-from healthwatch.promql.ordered import loops, pairs
+from healthwatch.promql.ordered import loops, places
 from healthwatch.stream import History, SeriesTable, tick_of
 
 WINDOWED = [
@@ -109,9 +109,12 @@ def test_the_compiled_exchange_keeps_windows_sorted(kind: type[np.floating]) -> 
         ordered = np.sort(window, axis=0)
         for index in range(3 * rows):
             fresh = rng.integers(0, 9, size).astype(kind)
-            compiled.exchange(ordered, window[index % rows].copy(), fresh)
+            found, limits, factors = np.empty(size), np.empty(size), (1.4826, 1e-3, 6.0)
+            compiled.exchange(ordered, window[index % rows].copy(), fresh, places(rows, 0), factors, found)
             window[index % rows] = fresh
             assert np.array_equal(ordered, np.sort(window, axis=0))
+            compiled.limits(ordered, places(rows, 0), factors, limits)
+            assert np.array_equal(found, limits)
 
 
 @pytest.mark.extras
@@ -131,8 +134,8 @@ def test_the_compiled_limits_are_below_the_sharper_ones_which_are_those_of_the_s
     divisor = np.maximum(1.4826 * deviation, 1e-3 * np.abs(centre))
     expected = np.where(divisor > 0, centre + 6 * divisor, -np.inf)
     sharp, found = np.empty(400), np.empty(400)
-    compiled.sharper(ordered, np.arange(400), 1.4826, 1e-3, 6.0, sharp)
-    compiled.limits(ordered, pairs(rows, 0), ((rows - 1) // 2, rows // 2), 1.4826, 1e-3, 6.0, found)
+    compiled.sharper(ordered, np.arange(400), (1.4826, 1e-3, 6.0), sharp)
+    compiled.limits(ordered, places(rows, 0), (1.4826, 1e-3, 6.0), found)
     np.testing.assert_allclose(sharp, expected, rtol=1e-12)
     assert ((found <= sharp) | np.isclose(found, sharp, rtol=1e-12)).all()
     assert rows < 49 or np.median((found / sharp)[:200]) > 0.9  # and not far below
@@ -151,7 +154,6 @@ def test_pairs_of_places_hold_in_windows_with_gaps(rows: int) -> None:
         ordered = np.sort(np.concatenate((values[gaps:], rng.choice([0.0, 1.0, 9.0], (gaps, 300)))), axis=0)
         sharp, found = np.empty(300), np.empty(300)
         finite = np.sort(values[gaps:], axis=0)
-        compiled.sharper(finite, np.arange(300), 1.4826, 1e-3, 6.0, sharp)
-        middle = (rows - gaps - 1) // 2, min(rows // 2 + gaps, rows - 1)
-        compiled.limits(ordered, pairs(rows, gaps), middle, 1.4826, 1e-3, 6.0, found)
+        compiled.sharper(finite, np.arange(300), (1.4826, 1e-3, 6.0), sharp)
+        compiled.limits(ordered, places(rows, gaps), (1.4826, 1e-3, 6.0), found)
         assert ((found <= sharp) | np.isclose(found, sharp, rtol=1e-12)).all()
