@@ -22,7 +22,10 @@ _BLOCK = 512
 _njit = partial(njit, cache=True, nogil=True, error_model="numpy")
 
 
-@_njit()  # type: ignore[untyped-decorator]
+_inline = partial(njit, inline="always", error_model="numpy")
+
+
+@_inline()  # type: ignore[untyped-decorator]
 def _exchanged(ordered: Samples, begin: int, end: int, leaves: Samples, enters: Samples, last: Samples) -> None:
     """What is left without the old value closes up; then every place takes the middle of its lower neighbour, the new
     value and itself. Written so that every inner loop becomes vector instructions.
@@ -42,7 +45,7 @@ def _exchanged(ordered: Samples, begin: int, end: int, leaves: Samples, enters: 
         final[column] = last[column] if last[column] > enters[column] else enters[column]  # noqa: FURB136
 
 
-@_njit()  # type: ignore[untyped-decorator]
+@_inline()  # type: ignore[untyped-decorator]
 def _limited(
     ordered: Samples,
     begin: int,
@@ -54,19 +57,20 @@ def _limited(
     """See `limits`. Python's `float` of a float32 would stay one here."""
     pairs, low, high = places
     scale, floor, bound = factors
-    found[begin:end] = -np.inf
+    limit, lower, upper = found[begin:end], ordered[low, begin:end], ordered[high, begin:end]
+    limit[:] = -np.inf
     for pair in range(len(pairs)):
-        first, last = pairs[pair, 0], pairs[pair, 1]
-        for column in range(begin, end):
-            below = np.float64(ordered[low, column]) - np.float64(ordered[first, column])
-            above = np.float64(ordered[last, column]) - np.float64(ordered[high, column])
+        first, second = ordered[pairs[pair, 0], begin:end], ordered[pairs[pair, 1], begin:end]
+        for column in range(end - begin):
+            below = np.float64(lower[column]) - np.float64(first[column])
+            above = np.float64(second[column]) - np.float64(upper[column])
             lesser = below if below < above else above  # noqa: FURB136
-            found[column] = lesser if lesser > found[column] else found[column]  # noqa: FURB136
-    for column in range(begin, end):
-        centre = np.float64(ordered[low, column])
-        deviation, least = scale * found[column], floor * centre
+            limit[column] = lesser if lesser > limit[column] else limit[column]  # noqa: FURB136
+    for column in range(end - begin):
+        centre = np.float64(lower[column])
+        deviation, least = scale * limit[column], floor * centre
         divisor = deviation if deviation > least else least  # noqa: FURB136
-        found[column] = centre + bound * divisor if divisor > 0 else -np.inf
+        limit[column] = centre + bound * divisor if divisor > 0 else -np.inf
 
 
 _PLACES = "Tuple((int64[:, ::1], int64, int64)), UniTuple(float64, 3), float64[::1]"
