@@ -34,8 +34,8 @@ from healthwatch.alerting.rows import (
 )
 from healthwatch.alerting.verdicts import Seen
 
-_MANY = 8
-"""From so many alerts on columns are faster."""
+_MANY, _FEW = 8, 4
+"""From so many alerts on columns are faster; below so few all of them are objects again."""
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -78,7 +78,7 @@ class Ledger:
         if len(self._few) + len(begins) >= _MANY:
             self._gather()
             return self._turned(rule, many.step(self._table, begins, seen, now, timing), None, now)
-        if self._table.labels and len(self) + len(begins) < _MANY:
+        if self._table.labels and len(self) + len(begins) < _FEW:
             self._scatter()
         columns = many.step(self._table, begins[:0], seen, now, timing) if self._table.labels else None
         objects = few.step(self._few, begins.tolist(), seen, now, timing) if self._few or len(begins) else None

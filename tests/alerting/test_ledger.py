@@ -54,12 +54,12 @@ def observed(ticks, number):
     return Observation(Verdict.CLEAR if known else Verdict.NO_DATA)
 
 
-@pytest.mark.parametrize("many", [0, WIDTH // 2, 100])
+@pytest.mark.parametrize(("many", "few"), [(0, 0), (WIDTH // 2, WIDTH // 2), (WIDTH, 0), (WIDTH, 2), (100, 100)])
 @settings(max_examples=200)
 @given(st.lists(step, max_size=25), timings, st.integers(0, 25), st.booleans())
-def test_the_ledger_agrees_with_advance(many, steps, timing, back_at, stable):
-    """Whether its alerts go one by one, as columns, or now the one and now the other."""
-    with patch("healthwatch.alerting.ledger._MANY", many):
+def test_the_ledger_agrees_with_advance(many, few, steps, timing, back_at, stable):
+    """Whether its alerts go one by one, as columns, both beside each other, or now the one and now the other."""
+    with patch("healthwatch.alerting.ledger._MANY", many), patch("healthwatch.alerting.ledger._FEW", few):
         agrees_with_advance(steps, timing, back_at, stable)
 
 
