@@ -94,13 +94,14 @@ class Ledger:
         return self._turned(rule, many.all_at(EXPIRED, self._table), None, now)
 
     def firing(self) -> Rows:
-        """The rows of the alerts that fire; the same array until an alert begins or ends."""
+        """The rows of the alerts that fire, by place in the result; the same array until an alert begins or ends."""
         if self._firing is None:
             self._firing = (self._table.rows[:, PHASE] == FIRING).nonzero()[0]
             behind = len(self._table.labels)
             some = [row for row, entry in enumerate(self._few, behind) if entry.alert.phase is Phase.FIRING]
             if some:
-                self._firing = np.concatenate((self._firing, some))
+                rows = np.concatenate((self._firing, some))
+                self._firing = rows[many.order(self._columns().places[rows], len(self.result))]
         return self._firing
 
     def firing_at(self, labels: Sequence[LabelSet], mask: Mask) -> list[int]:

@@ -92,20 +92,25 @@ def step(table: Table, begins: Rows, seen: Seen, now: Now, timing: Timing) -> Tu
 
 def _gone_on(table: Table, seen: Seen, now: Now, timing: Timing) -> Codes:
     """How each alert of the table has changed; where all go on firing, only their values and clocks do."""
-    places, rows, inside = table.places, table.rows, None
-    breach = seen.breach[places]
-    if places[-1] < 0:
-        inside = places >= 0
-        breach &= inside
+    places, rows = table.places, table.rows
+    breach, known = _at(seen.breach, places), _at(seen.known, places)
     everyone = bool(breach.all())
     if everyone and table.steady:
         rows[:, VALUE], rows[:, LAST_VERDICT:] = seen.values(places), moment_of(now)
         return np.zeros(len(rows), np.uint8)
-    known = seen.known[places] if inside is None else seen.known[places] & inside
     kept_up = np.isin(places, seen.kept_up) if seen.kept_up else None
     codes = turned(rows, breach, known, seen.values(places[breach]), kept_up, now, timing)
     table.steady = everyone and bool((rows[:, PHASE] == FIRING).all())
     return codes
+
+
+def _at(mask: Mask, places: Rows) -> Mask:
+    """A mask over a result at some places; nothing is so at those that are not in it, which stand last."""
+    if places[-1] >= 0:
+        return mask[places]
+    inside, found = places >= 0, np.zeros(len(places), bool)
+    found[inside] = mask[places[inside]]
+    return found
 
 
 def back(table: Table, to: Now) -> Turned:
@@ -203,8 +208,12 @@ def joined(one: Table, other: Table) -> Table:
 
 def ordered(table: Table, size: int) -> Table:
     """By place in a result of so many label sets."""
-    places = np.where(table.places < 0, size, table.places)
-    if not (places[1:] < places[:-1]).any():
+    by_place = order(table.places, size)
+    if (by_place[1:] > by_place[:-1]).all():
         return table
-    order = places.argsort(kind="stable")
-    return Table(picked(table.labels, order), table.places[order], table.rows[order])
+    return Table(picked(table.labels, by_place), table.places[by_place], table.rows[by_place])
+
+
+def order(places: Rows, size: int) -> Rows:
+    """Which come first, in a result of so many label sets; those behind it come last."""
+    return np.where(places < 0, size, places).argsort(kind="stable")

@@ -9,11 +9,15 @@ from healthwatch.promql.vector import Indices
 _KEPT = 16
 """For so many bounds to come."""
 
+_MOST = 1 / 64
+"""Where these are more of all series, it costs less to compute what they are doubted for."""
+
 
 class Again:
     """Who was doubted since the last bound or since the one before, and who is therefore bounded closely."""
 
-    def __init__(self) -> None:
+    def __init__(self, series: int) -> None:
+        self._most = max(int(_MOST * series), 8)
         self._recent: set[int] = set()
         self._before: set[int] = set()
         self._close: dict[int, int] = {}  # how many times yet
@@ -23,10 +27,11 @@ class Again:
         doubted = which.tolist()
         again = [each for each in doubted if each in self._recent or each in self._before]
         self._recent.update(doubted)
-        if not again:
-            return None
         self._close.update(dict.fromkeys(again, _KEPT))
-        return np.array(again)
+        if len(self._close) > self._most:
+            self._close.clear()
+            return None
+        return np.array(again) if again else None
 
     def turn(self) -> Indices | None:
         """A new bound of all series is made: whose own it does not replace; None for nobody."""

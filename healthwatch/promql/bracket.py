@@ -66,7 +66,7 @@ class Bracket:
             if len(passed):
                 self._fit(span, passed)
 
-    def improve(self, span: Span, which: Indices) -> bool:
+    def improve(self, span: Span, which: Indices, bound: float) -> bool:  # noqa: ARG002 - the same for every bound
         """A series whose values have risen has a bound that holds for ever and excludes little: it comes again."""
         doubted, self._doubted = self._doubted, set(which.tolist())
         again = doubted & self._doubted

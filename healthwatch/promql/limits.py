@@ -6,8 +6,12 @@ import math
 
 import numpy as np
 
+from healthwatch.promql.moving import Span
 from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats
+
+_NEAR = 3
+"""No closer bound is that many times as high, as a rule."""
 
 
 class Limits:
@@ -26,6 +30,10 @@ class Limits:
         if found is None:
             found = self._held[bound] = _limit(self.centre, self.divisor, bound)
         return found
+
+    def near(self, span: Span, which: Indices, bound: float) -> Indices:
+        """Those of some series whose now a closer limit may still reach."""
+        return which[span.row(span.now)[which] <= _NEAR * self.of(bound)[which]]
 
     def take(self, centre: Floats | None, divisor: Floats) -> None:
         """New bounds of all series."""

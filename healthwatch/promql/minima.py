@@ -18,8 +18,10 @@ from healthwatch.promql.moving import Span
 from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats
 
-_PARTS, _FEWEST, _MOST = 6, 5, 10
-"""A window makes about so many blocks; they are made anew where it has come to hold fewer or more."""
+_PARTS, _FEWEST, _MOST = 5.5, 4.5, 7
+"""A window makes about so many blocks: three or four whole ones are more than half of it wherever it ends. They are
+made anew where it has come to hold fewer or more.
+"""
 
 _GROWTH = 16
 """A bound holds for a window that has grown by this part."""
@@ -41,7 +43,7 @@ class Minima:
 
     def __init__(self) -> None:
         self._limits = Limits()
-        self._again = Again()
+        self._again = Again(0)
         self._rows = 1  # of a block
         self._blocks: list[Block] = []  # the last one may still grow
         self._holds = (0, 0, 0)  # the first row that must be in the window, and the most rows and gaps of it
@@ -54,12 +56,13 @@ class Minima:
         return self._limits.of(bound)
 
     def rebuild(self, span: Span) -> None:
-        self._rows, self._blocks = max(span.count // _PARTS, 1), []
+        self._again = Again(len(span.part.columns))
+        self._rows, self._blocks = math.ceil(span.count / _PARTS), []
         self._gather(span, range(span.start, span.now))
         self._measure(span)
 
     def move(self, span: Span, leaving: range, entering: range) -> None:  # noqa: ARG002 - blocks leave as a whole
-        if not _FEWEST <= span.count // self._rows <= _MOST and span.count > _FEWEST:
+        if not _FEWEST <= span.count / self._rows <= _MOST and span.count > _FEWEST:
             self.rebuild(span)
             return
         self._gather(span, entering)
@@ -67,9 +70,9 @@ class Minima:
         if span.start > row or span.count > count or span.gaps > gaps:
             self._measure(span)
 
-    def improve(self, span: Span, which: Indices) -> bool:
+    def improve(self, span: Span, which: Indices, bound: float) -> bool:
         """Series that come again are bounded by what all of their rows say."""
-        again = self._again.note(which)
+        again = self._again.note(self._limits.near(span, which, bound))
         if again is None:
             return False
         self._bound_closely(span, again)

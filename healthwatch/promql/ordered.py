@@ -80,10 +80,10 @@ class Ordered:
         for old, new in zip(leaving, entering, strict=True):
             self._loops.exchange(self._values, self._row(span, old), self._row(span, new), where, factors, found)
 
-    def improve(self, span: Span, which: Indices) -> bool:  # noqa: ARG002 - the windows are here
+    def improve(self, span: Span, which: Indices, bound: float) -> bool:  # noqa: ARG002 - the windows are here
         """The score itself instead of its bound."""
-        for bound, found in self._limits.items():
-            self._loops.sharper(self._values, which, _factors(bound), found)
+        for each, found in self._limits.items():
+            self._loops.sharper(self._values, which, _factors(each), found)
         return True
 
     def _row(self, span: Span, row: int) -> Samples:

@@ -58,7 +58,7 @@ class Screen(Protocol):
 
     def move(self, span: Span, leaving: range, entering: range) -> None: ...
 
-    def improve(self, span: Span, which: Indices) -> bool:
+    def improve(self, span: Span, which: Indices, bound: float) -> bool:
         """Raise the limits of some series without gaps where their windows allow it; whether any may have risen."""
 
 
@@ -198,15 +198,14 @@ class Arbiter:
 
     def at(self, moment: Moment, bound: float) -> Decided | None:
         """None where only the plain way will do."""
-        if moment is not self._moment:
-            self._moment, self._common = moment, None
-            span = self._span = self._moving.at(moment)
+        span = self._moving.at(moment)  # another rule may have had it moved to another moment and back
+        if moment is not self._moment or span is not self._span:
+            self._moment, self._span, self._common = moment, span, None
             self._decided.clear()
             if span is not None and span.count >= self._min_samples:
                 self._common = self._decide(span, self._least)
         if self._common is not None:
             return self._common
-        span = self._span
         return None if span is None or span.count < self._min_samples else self._decide(span, bound)
 
     def _decide(self, span: Span, bound: float) -> Decided | None:
@@ -228,7 +227,7 @@ class Arbiter:
         if len(doubtful) > _MOST_DOUBTFUL * len(now):
             return None
         regular = self._moving.regular(doubtful)
-        if len(regular) and self._screen.improve(span, regular):
+        if len(regular) and self._screen.improve(span, regular, bound):
             proven = now[doubtful] <= self._screen.limit(bound)[doubtful]
             if len(gaps):
                 proven &= ~np.isin(doubtful, gaps, assume_unique=True)

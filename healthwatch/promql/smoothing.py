@@ -55,7 +55,7 @@ class Smoothing:
         self._negatives: NDArray[np.int32] = np.zeros(0, np.int32)
         self._weight = 0.0  # the sum of the weights of all rows, whether or not they hold a finite sample
         self._holds = (0, 0, 0.0)  # the row that must still be in the window, the last tick, the sum of weights
-        self._again = Again()
+        self._again = Again(0)
 
     def expect(self, bound: float) -> None:
         self._least = min(self._least, bound)
@@ -65,6 +65,7 @@ class Smoothing:
 
     def rebuild(self, span: Span) -> None:
         size = len(span.part.columns)
+        self._again = Again(size)
         self._parts, self._negatives = [], np.zeros(size, np.int32)
         self._limits.take(None, np.zeros(size))
         self._note_negatives(span, range(0), range(span.start, span.now))
@@ -79,9 +80,9 @@ class Smoothing:
         if span.start > row or span.part.ring.tick(span.now - 1) > tick or self._weight > weight:
             self._measure(span)
 
-    def improve(self, span: Span, which: Indices) -> bool:
+    def improve(self, span: Span, which: Indices, bound: float) -> bool:
         """Series that come again are bounded by all of their rows."""
-        again = self._again.note(which)
+        again = self._again.note(self._limits.near(span, which, bound))
         if again is None:
             return False
         self._bound_closely(span, again)

@@ -57,7 +57,7 @@ class Spread:
         if len(which):
             self._fit(span, which)
 
-    def improve(self, span: Span, which: Indices) -> bool:
+    def improve(self, span: Span, which: Indices, bound: float) -> bool:  # noqa: ARG002 - the same for every bound
         self._fit(span, which)
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import sys
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from healthwatch.alerting.incident import Subject, worst_alerts
 from healthwatch.alerting.ledger import Ledger
 from healthwatch.alerting.lifecycle import INACTIVE, Timing, advance, rewind
 from healthwatch.alerting.model import Now, Observation, Phase, Verdict
@@ -25,7 +27,7 @@ LABELS = tuple(((("expert", str(number)),)) for number in range(WIDTH))
 letters = st.sampled_from("bc.")
 rows = st.lists(letters, min_size=WIDTH, max_size=WIDTH)
 # Each step has one or two ticks, and a permutation of the label sets it knows.
-step = st.tuples(st.lists(rows, min_size=0, max_size=2), st.permutations(range(WIDTH)), st.integers(1, WIDTH))
+step = st.tuples(st.lists(rows, min_size=0, max_size=2), st.permutations(range(WIDTH)), st.integers(0, WIDTH))
 durations = st.builds(
     lambda n, wall: Duration(seconds=n * 2.0) if wall else Duration(steps=n), st.integers(0, 5), st.booleans()
 )
@@ -37,8 +39,8 @@ def vector(row, order, labels, base):
     return Vector(
         labels,
         np.array([base + number for number in order], float),
-        np.array([state == "b" for state in states]),
-        np.array([state != "." for state in states]),
+        np.array([state == "b" for state in states], bool),
+        np.array([state != "." for state in states], bool),
     )
 
 
@@ -124,14 +126,31 @@ def test_what_until_keeps_up_neither_resolves_nor_expires_and_keeps_its_value():
     assert ledger.values(ledger.firing()) == [2.0]
 
 
+def test_which_series_are_listed_does_not_depend_on_how_the_alerts_are_kept():
+    """Nor, therefore, on whether the run was taken up again meanwhile."""
+    labels, subject = tuple((("expert", str(number)),) for number in range(30)), Subject("R", "warning", limit=10)
+    live, again = Ledger(), Ledger()
+    for number, firing in enumerate((range(5, 25), range(25), range(1, 26)), start=1):
+        kept = np.isin(np.arange(30), firing)
+        seen = fold([(1, Vector(labels, np.zeros(30), kept, np.ones(30, bool)))], (), lambda tick: None)
+        if number == 3:
+            again.revive(*live.live())
+            again.advance("R", seen, Now(number, 1.0), Timing())
+        live.advance("R", seen, Now(number, 1.0), Timing())
+    assert [live.labels[row] for row in live.firing()] == [labels[place] for place in range(1, 26)]
+    assert worst_alerts(live, live.firing(), subject) == worst_alerts(again, again.firing(), subject)
+
+
 def python_calls(function):
-    """How many functions of Python one call takes."""
+    """How many functions of Python one call takes; those that somebody runs at a garbage collection are not its own."""
     calls = []
+    gc.disable()
     sys.setprofile(lambda frame, event, argument: calls.append(event) if event == "call" else None)
     try:
         function()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return len(calls)
 
 

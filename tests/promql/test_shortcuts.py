@@ -126,6 +126,24 @@ def test_a_shortcut_says_what_the_plain_way_says(
     same(plain, quick, tick_of(step) + TICKS_PER_STEP // 2)
 
 
+@pytest.mark.parametrize("function", ["spike_ratio", "robust_zscore", "ema_ratio"])
+def test_what_one_rule_looks_at_in_the_past_changes_nothing_for_another(function: str) -> None:
+    """They share what moves with the window, and a subquery takes it back and forth."""
+    low, high = ("0.9", "1.6") if function != "robust_zscore" else ("0.1", "3")
+    texts = [f"{function}(x[20]) > {low}", f"max_over_time(({function}(x[20]) > 4)[3:1] offset 7)"]
+    expressions = [parse(text).expression for text in (*texts, f"{function}(x[20]) > {high}")]
+    table, rng = SeriesTable(), np.random.default_rng(4)
+    history = History(table)
+    programs = [Program(history, shortcuts=shortcuts) for shortcuts in (False, True)]
+    plain, quick = [[program.add(each) for each in expressions if each is not None] for program in programs]
+    series = table.register("x", [{"i": str(i)} for i in range(30)])
+    for step in range(1, 120):
+        history.append(tick_of(step), series, rng.lognormal(0, 0.3, 30) * (10.0 if step // 15 % 2 else 1.0))
+        with programs[1].silenced():
+            for left, right in zip(plain, quick, strict=True):
+                same(left, right, tick_of(step))
+
+
 @pytest.mark.parametrize("text", ["spike_ratio(x[20]) > 3", "robust_zscore(x[20]) > 6", "ema_ratio(x[20]) > 3"])
 def test_labels_are_one_object_whichever_way_was_taken(text: str) -> None:
     """While the window fills, and when most of the series have gaps, the plain way is taken."""
