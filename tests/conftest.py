@@ -17,11 +17,18 @@ settings.register_profile("healthwatch", deadline=None, suppress_health_check=[H
 settings.load_profile("healthwatch")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _one_thread_dispatches() -> None:
+@pytest.fixture(scope="session")
+def one_thread_dispatches() -> None:
     """MindSpore's five wait for each other by spinning, which takes the cores from whatever runs beside."""
+    import mindspore
+
+    mindspore.runtime.dispatch_threads_num(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _wherever_mindspore_is_used(request: pytest.FixtureRequest) -> None:
     if "mindspore" in sys.modules:  # every module of tests has been imported by now
-        sys.modules["mindspore"].runtime.dispatch_threads_num(1)
+        request.getfixturevalue("one_thread_dispatches")
 
 
 @pytest.fixture(scope="session")

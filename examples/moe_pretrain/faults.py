@@ -18,7 +18,7 @@ INPUT_TOKEN, LABEL_TOKEN = 7, 200
 BIASED_EXPERTS, BIAS = [3, 5], 20.0
 GROWING_STEPS, GROWTH = 10, 1.4
 SLOW_LAYER, SLOW_SIZE = 1, 1 << 20
-SLOW_STEPS = 2.0  # usual steps that one forward pass takes longer, whatever else the machine does
+SLOW_STEPS = 5.0  # usual steps that one forward pass takes longer, whatever else the machine does
 SECOND = 1  # the micro-batch that is hit, counted from 0
 
 
