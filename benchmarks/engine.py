@@ -44,11 +44,11 @@ def many_rules() -> Iterator[Row]:
     windows = [20 + 10 * i for i in range(10)]
     ten = {f"w{w}": f"spike_ratio(x[{w}]) > 8" for w in windows}
     large = Workload.of(20_480, 350)
-    for bounds, apart, target in (("8 to 27", 1.0, "<= 3"), ("8 to 12, all pending at a spike", 0.2, "")):
+    for bounds, apart in (("8 to 27", 1.0), ("8 to 12, all pending at a spike", 0.2)):
         many = {f"r{i}": f"spike_ratio(x[{windows[i % 10]}]) > {8 + apart * (i // 10)}" for i in range(200)}
         engine, frames = engine_of(large, ten)
         ours, theirs = side_by_side(large, many, lambda _: engine.step(next(frames)))  # noqa: B023
-        yield Row(f"200 rules over 10 windows, bounds {bounds}", microseconds(ours), microseconds(theirs), target)
+        yield Row(f"200 rules over 10 windows, bounds {bounds}", microseconds(ours), microseconds(theirs), "<= 3")
 
 
 def memory(work: Workload) -> Iterator[Row]:
