@@ -1,4 +1,4 @@
-"""How long healthwatch's own calls take in a loop of 1,000 steps while its receiver accepts and never answers.
+"""How long healthwatch's own calls take in 1,000 steps and after a restart; their receiver accepts and never answers.
 
 All shipped packs over parameters at two micro-steps and two MoE layers. Faults fire all along, so that messages are
 written and wait. Target: no call above 50 ms. On a busy machine a call waits for a processor as well, so the processor
@@ -74,14 +74,14 @@ def split(hw: Session, timed: Stopwatch) -> None:
         setattr(owner, name, timed.wrap(part, getattr(owner, name)))
 
 
-def loop(hw: Session, parameters: int, steps: int, timed: Stopwatch) -> None:
+def loop(hw: Session, parameters: int, steps: range, timed: Stopwatch) -> None:
     random = np.random.default_rng(3)
     params = [{"param": f"decoder.layers.{number}.w"} for number in range(parameters)]
     experts = [{"block": "decoder", "layer": str(layer), "expert": str(each)} for layer in (0, 1) for each in range(8)]
     heads = [{"block": "decoder", "layer": str(layer), "head": str(each)} for layer in (0, 1) for each in range(4)]
     layers = [{"block": "decoder", "layer": str(layer)} for layer in (0, 1)]
     log_values, log, end = (timed.wrap(call.__name__, call) for call in (hw.log_values, hw.log, hw.step))
-    for step in range(1, steps + 1):
+    for step in steps:
         norms = np.exp(0.2 * random.standard_normal((2, parameters))).astype(np.float32)
         norms[1, step % parameters] *= 50 if step % 40 == 0 else 1
         for micro_step in (0, 1):
@@ -109,25 +109,29 @@ def write_config(folder: Path, url: str) -> Path:
 
 def measure(parameters: int, steps: int) -> tuple[float, float]:
     """Run one loop, print its table, return the longest call in milliseconds, by the wall and in processor time."""
-    timed = Stopwatch()
+    timed, restarted = Stopwatch(), Stopwatch()
+    last = steps + max(1, steps // 10)
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as hole:
         config = write_config(Path(folder), f"json://127.0.0.1:{hole.getsockname()[1]}/")
         hw = healthwatch.load(config).attach()
         split(hw, timed)
-        loop(hw, parameters, steps, timed)
+        loop(hw, parameters, range(1, steps + 1), timed)
         began = time.perf_counter()
         hw.close()
         closing = time.perf_counter() - began
+        with healthwatch.load(config).attach(first_step=steps + 1) as again:
+            loop(again, parameters, range(steps + 1, last + 1), restarted)
         with Run.open(Path(folder) / "output") as run:
             said, waiting = len(run.transitions()), sum(row.accepted is None for row in run.outbox())
-            size = run.path.stat().st_size / steps
+            size = run.path.stat().st_size / last
     print(f"\n{parameters:,} parameters, {steps:,} steps, {said} transitions, {waiting} notices wait")
     print(f"{'call':<12} {'calls':>6} {'median':>9} {'p99':>9} {'longest':>9} {'processor':>9}   ms")
     print("\n".join(timed.rows()))
+    print(f"steps {steps + 1:,} to {last:,}, after a restart:", *restarted.rows(), sep="\n")
     print(f"per step: {hw.healthwatch_seconds / steps * 1000:.3f} ms, {size / 1000:.1f} kB; close: {closing:.2f} s")
     if hw.guard.failures:
         print(f"problems: {dict(hw.guard.failures)}")
-    return timed.longest()
+    return max(timed.longest()[0], restarted.longest()[0]), max(timed.longest()[1], restarted.longest()[1])
 
 
 def main() -> None:

@@ -52,7 +52,6 @@ def test_the_three_steps_after_the_incident_are_profiled(tmp_path: Path) -> None
             hw.micro_step(loss, grads)
             optimizer(grads)
             hw.step(loss)
-        longest = hw.longest_call
     (folder,) = (output / "captures" / "rank_0").iterdir()
     manifest = json.loads((folder / "manifest.json").read_text())
     assert folder.name == "AlwaysAfterFour-4"
@@ -61,7 +60,6 @@ def test_the_three_steps_after_the_incident_are_profiled(tmp_path: Path) -> None
     assert (manifest["run"], manifest["rank"]) == ("captured", 0)
     assert len(manifest["config_digest"]) == 64
     assert dict(hw.guard.failures) == {}
-    assert longest < 5, "a step waited for the analysis"
     assert manifest["state"] in ("finished", "finishing"), manifest["problem"]
     if manifest["state"] == "finished":
         assert min(manifest["check"]["operators"]) >= 6

@@ -89,15 +89,10 @@ def ask(captures: Captures, step: int, steps: int = 3) -> Any:
     return captures.request(incident, steps, at)
 
 
-def run(training: Training, captures: Captures, first: int, last: int) -> float:
-    """Returns the longest time in seconds that a step was held up."""
-    longest = 0.0
+def run(training: Training, captures: Captures, first: int, last: int) -> None:
     for step in range(first, last + 1):
         training.step()
-        began = time.perf_counter()
         captures.step_end(step)
-        longest = max(longest, time.perf_counter() - began)
-    return longest
 
 
 def operators(folder: Path) -> int:
@@ -138,12 +133,12 @@ def test_three_steps_give_a_whole_trace_with_operators(
 
 
 def test_windows_one_after_the_other_each_with_a_trace_of_its_own(training: Training, captures: Captures) -> None:
-    counts, held = [], []
+    counts = []
     for step in (10, 20, 30):
         ask(captures, step, steps=2)
-        held.append(run(training, captures, step, step + 5))
+        run(training, captures, step, step + 5)
+        assert captures.notes[f"Spike@{step}"].state == "finishing", "no step waits for an analysis"
     captures.close(timeout=60)
-    assert min(held) < 0.05, "no step waits for an analysis"
     for step in (10, 20, 30):
         note = captures.notes[f"Spike@{step}"]
         assert note.state == "finished", note

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import yaml
-from own_time import OwnTime
 
 RULES = """
 groups:
@@ -70,14 +69,13 @@ def train(config: Path, pause: float) -> None:
     first = int(checkpoint.read_text()) + 1 if checkpoint.exists() else 1
     session = healthwatch.load(config).attach(first_step=first)
     config.with_name("attached").touch()
-    own = OwnTime()
     for step in range(first, LAST + 1):
-        own(session.log, norm=norm_at(step))
-        own(session.step, loss_at(step))
+        session.log(norm=norm_at(step))
+        session.step(loss_at(step))
         if step % CHECKPOINT == 0:
             half = checkpoint.with_suffix(".tmp")
             half.write_text(str(step))
             half.replace(checkpoint)
         time.sleep(pause)
     session.close()
-    config.with_name("ended").write_text(f"{own.longest} {session.longest_call}")
+    config.with_name("ended").touch()

@@ -73,7 +73,7 @@ def check_told(config: Path, bodies: list[str]) -> int:
 def test_fifty_killed_runs(forked, inbox, tmp_path):
     seed = random.randrange(1 << 32)
     moments = random.Random(seed)
-    twice, calls, killed = 0, [], 0
+    twice, killed = 0, 0
     for number in range(RUNS):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -82,14 +82,10 @@ def test_fifty_killed_runs(forked, inbox, tmp_path):
         moment = moments.uniform(-0.05, 0.35)
         run_to_its_end(forked, config, moment)
         twice += check_told(config, [message["message"] for message in inbox.taken])
-        calls.append([1000 * float(each) for each in config.with_name("ended").read_text().split()])
         with Run.open(folder / "output") as run:
             killed += len(run.attempts()) > 1
-    own, wall = map(max, zip(*calls, strict=True))
-    longest = f"longest call {own:.1f} ms, {wall:.1f} by the wall"
-    print(f"seed {seed}: {killed} killed under way, {twice} messages twice; {longest}")
+    print(f"seed {seed}: {killed} killed under way, {twice} messages twice")
     assert killed >= RUNS // 2, "the moments of the kills must fall into the runs"
-    assert own < 50
 
 
 def test_a_run_that_is_killed_again_and_again(forked, inbox, tmp_path):
