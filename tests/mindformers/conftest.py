@@ -20,7 +20,12 @@ if INSTALLED is None or INSTALLED.origin is None:  # this folder itself would pa
 def trainer_ready(
     shared: Path, tmp_path_factory: pytest.TempPathFactory, one_thread_dispatches: None
 ) -> Iterator[Path]:
-    """Shims in place, logs and whatever the trainer drops in a scratch folder; returns that folder."""
+    """Shims in place, logs and whatever the trainer drops in a scratch folder; returns that folder.
+
+    On one core, before the runtime's threads are there: on two they wait for each other by spinning, and take half of
+    the processor time there is.
+    """
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     scratch = tmp_path_factory.mktemp("trainer")
     os.environ["LOG_MF_PATH"] = str(scratch / "log")
     sys.path.insert(0, str(shared / "mindformers-cpu"))

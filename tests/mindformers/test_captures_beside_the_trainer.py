@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-
-from healthwatch.recording import Run
 
 pytestmark = pytest.mark.long
 
@@ -46,7 +43,7 @@ class Beside:
 @pytest.fixture(scope="module")
 def beside(trainer_ready: Path) -> Beside:
     import tiny
-    from trainings import without_root_handlers
+    from trainings import analysed, without_root_handlers
 
     from healthwatch.integrations.mindformers import HealthWatch
 
@@ -73,20 +70,8 @@ def beside(trainer_ready: Path) -> Beside:
     with without_root_handlers():
         tiny.trainer(config, callbacks=[watch]).train()
     assert watch.session is not None
-    with Run.open(folder / "output") as run:
-        captures = {note["incidents"][0].partition("@")[0]: note for note in run.captures()}
-    for note in captures.values():
-        if note["refused"] is None:
-            concluded(Path(note["folder"]))
+    captures = {row["incidents"][0].partition("@")[0]: row for row in analysed(folder / "output")}
     return Beside(list((folder / "profile").rglob("trace_view.json")), captures, dict(watch.session.guard.failures))
-
-
-def concluded(folder: Path) -> None:
-    """Wait for the analysis, which may outlive the training."""
-    deadline = time.monotonic() + 240
-    while json.loads((folder / "manifest.json").read_text())["state"] == "finishing":
-        assert time.monotonic() < deadline, folder
-        time.sleep(0.5)
 
 
 def ran(trace: Path) -> Counter[str]:
@@ -104,7 +89,7 @@ def test_before_and_after_the_window_captures_are_whole(beside: Beside, rule: st
 
 
 def test_one_that_would_run_into_the_window_is_refused(beside: Beside) -> None:
-    assert beside.captures["Close"]["refused"] == "another profiler is active in this process"
+    assert beside.captures["Close"]["problem"] == "another profiler is active in this process"
     assert set(beside.failures) == {"capture refused: busy"}
 
 
@@ -116,4 +101,4 @@ def test_the_trainers_own_window_is_whole_and_recorded_once(beside: Beside) -> N
     heavy = {name: count for name, count in ours.items() if name.endswith(("MatMul", "Softmax"))}
     assert heavy
     assert {name: ran(theirs)[name] for name in heavy} == {name: count * 2 // 3 for name, count in heavy.items()}
-    assert {note["kind"] for note in beside.captures.values()} == {"incident"}
+    assert {row["kind"] for row in beside.captures.values()} == {"incident"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,9 +113,31 @@ def write_config(folder: Path, rules: dict[str, Any] | None = None, **sections: 
 
 
 def outcome(folder: Path, session: Session, steps_done: int) -> Training:
+    captures = analysed(folder / "output")
     log = "".join(path.read_text() for path in sorted((folder.parent / "log").rglob("info.log*")))
     with Run.open(folder / "output") as run:
-        return Training(session, list(run.frames()), run.transitions(), run.captures(), log, steps_done, folder)
+        return Training(session, list(run.frames()), run.transitions(), captures, log, steps_done, folder)
+
+
+def healthwatch(*arguments: str) -> str:
+    from click.testing import CliRunner
+
+    from healthwatch.cli import group
+
+    done = CliRunner().invoke(group, arguments)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def analysed(output: Path) -> list[dict[str, Any]]:
+    """The captures that `healthwatch captures` lists, once none is at work: an analysis may outlive its training."""
+    deadline = time.monotonic() + 240
+    while True:
+        rows: list[dict[str, Any]] = json.loads(healthwatch("captures", str(output), "--output", "json"))
+        if not any(row["state"] == "finishing" for row in rows):
+            return rows
+        assert time.monotonic() < deadline, rows
+        time.sleep(0.5)
 
 
 def clear_log(scratch: Path) -> None:
@@ -212,11 +236,7 @@ def run_moe(scratch: Path) -> Training:
 
 
 def register_path() -> str:
-    from click.testing import CliRunner
-
-    from healthwatch.cli import group
-
-    return CliRunner().invoke(group, ["mindformers-path"]).stdout.strip()
+    return healthwatch("mindformers-path").strip()
 
 
 def the_watch(trainer: Any) -> Any:
