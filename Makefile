@@ -10,15 +10,15 @@ PYTEST ?=
 LANGUAGE_SERVER := .tools/language-server/2.0.0
 PROMETHEUS := .tools/prometheus-alertmanager
 
-.PHONY: demo test lint types layers unit demo-tests core mindformers bench tools available clean
+.PHONY: demo test lint types layers unit mindspore demo-tests core mindformers bench tools available clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m examples.moe_pretrain.run
 
-# Two at a time, in this order: environments are installed side by side, and the longest part runs beside all others.
+# Two at a time, in this order: environments are installed side by side, and the longest parts begin first.
 test:
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=line \
-		lint types layers $(CORE)/.core $(TRAINER) unit demo-tests core mindformers
+		lint types layers $(CORE)/.core $(TRAINER) unit mindspore demo-tests core mindformers
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -30,16 +30,20 @@ types: $(VENV)/.dev
 layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
+# All but what runs MindSpore for long: the modules that cannot be imported without it, and the demo.
+MINDSPORE_MODULES = $(shell grep -rl '^\([a-z]* = \)\?pytest.importorskip."mindspore"' tests)
 unit: $(VENV)/.dev available
-	$(BIN)/python -m pytest --ignore=tests/demo $(PYTEST)
+	$(BIN)/python -m pytest $(MINDSPORE_MODULES:%=--ignore=%) --ignore=tests/demo $(PYTEST)
 
 # The rest waits for the tools as `unit` does, or it would take the places of the longest part.
+mindspore: $(VENV)/.dev | available
+	$(BIN)/python -m pytest $(MINDSPORE_MODULES) -p no:cacheprovider
+
 demo-tests: $(VENV)/.dev | available
 	$(BIN)/python -m pytest tests/demo -p no:cacheprovider
 
 # The core once more without MindSpore and extras, on numpy 2: what a side-car on a log installs. All of what it leaves out stands
-# in this command, and ran in `unit`: the modules that cannot be imported without MindSpore, and the marked tests.
-MINDSPORE_MODULES = $(shell grep -rl '^\([a-z]* = \)\?pytest.importorskip."mindspore"' tests)
+# in this command, and ran above: the modules that cannot be imported without MindSpore, and the marked tests.
 core: $(CORE)/.core available
 	$(CORE)/bin/python -m pytest $(MINDSPORE_MODULES:%=--ignore=%) -m "not mindspore and not extras and not long" \
 		-p no:cacheprovider $(PYTEST)

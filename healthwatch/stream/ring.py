@@ -141,8 +141,8 @@ class Ring:
     def worst_state(self, start: int, end: int) -> int:
         """The worst state of rows [start, end); POSITIVE for none."""
         states = self._states[start - self._base : end - self._base]
-        if 0 in states:
-            return max(self.state(row) for row in range(start, end))
+        while (unknown := states.find(UNKNOWN)) >= 0:
+            states[unknown] = self._inspect(start + unknown)
         return max(states, default=POSITIVE)
 
     def put(self, tick: int, place: slice | Columns, values: NDArray[Any], keep_from: int) -> None:

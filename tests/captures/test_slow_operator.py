@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from cores import one_core
 
 from healthwatch.cli import group
 
@@ -51,14 +52,16 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> Slow:
     folder = tmp_path_factory.mktemp("slow")
     options = ("--slow-from", SLOW_FROM, "--steps", STEPS, "--config", REPOSITORY / "examples/moe_pretrain/slow.yaml")
     output, asked = folder / "output" / "moe_slow", ""
-    with subprocess.Popen(
-        [sys.executable, "-m", "examples.moe_pretrain.train", *map(str, options)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as training:
+    with one_core():
+        training = subprocess.Popen(
+            [sys.executable, "-m", "examples.moe_pretrain.train", *map(str, options)],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+    with training:
         assert training.stdout is not None
         printed = []
         for line in training.stdout:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from cores import one_core
 from demo_runs import Finished, finish, start
 
 
@@ -17,13 +18,15 @@ class Trainings:
 
 @pytest.fixture(scope="session")
 def trainings(tmp_path_factory: pytest.TempPathFactory) -> Trainings:
-    """Both at once: a training of this size leaves half of two cores idle."""
+    """Both at once, each on a core of its own."""
     for package in ("mindspore", "aiosmtpd"):
         pytest.importorskip(package, reason=f"the demo needs {package}")
     folders = tmp_path_factory.mktemp("demo"), tmp_path_factory.mktemp("healthy")
     nowhere = {"DEMO_HTTP_URL": "json://127.0.0.1:9/none", "DEMO_MAIL_URL": "json://127.0.0.1:9/none"}
-    demo = start(folders[0], "run")
-    healthy = start(folders[1], "train", "--no-faults", **nowhere)
+    with one_core(0):
+        demo = start(folders[0], "run")
+    with one_core(1):
+        healthy = start(folders[1], "train", "--no-faults", **nowhere)
     try:
         return Trainings(finish(demo, folders[0]), finish(healthy, folders[1]))
     finally:
