@@ -26,19 +26,31 @@ _LOOK_AGAIN = 1.0  # seconds
 _PROGRAM = "from healthwatch.actions.captures.afterwards import main; main()"
 
 
-def explain(folder: Path, breakdown: Breakdown) -> None:
-    """Write the operators' times and the summary beside the manifest. A capture without them is one all the same."""
+def explain(folder: Path, breakdown: Breakdown) -> str | None:
+    """Write the operators' times and the summary beside the manifest, before that says that the capture is finished.
+
+    A healthy reference is also what those are compared with that were explained before it. Returns what went wrong: a
+    capture without a summary is one all the same.
+    """
     capture = stored(folder)
     if capture is None:
-        return
+        return None
     try:
         write_json(folder / OPERATORS, asdict(breakdown))
-        others = [one for one in shelf(folder.parent) if one.folder != folder]
-        found = None if capture.kind == "reference" else healthy_reference(others, wrong_since(capture.manifest))
-        reference, in_time = found or (None, True)
-        write_whole(folder / SUMMARY, summary(capture, breakdown, reference, in_time))
+        _summarise(capture, breakdown)
+        for one in shelf(folder.parent) if capture.healthy else ():
+            if one.kind != "reference" and (found := one.breakdown()) is not None:
+                _summarise(one, found)
     except (OSError, ValueError, LookupError, TypeError) as error:
-        capture.amend(remark=f"the summary could not be written: {error}")
+        return f"the summary could not be written: {error}"
+    return None
+
+
+def _summarise(capture: Stored, breakdown: Breakdown) -> None:
+    others = [one for one in shelf(capture.folder.parent) if one.folder != capture.folder]
+    found = None if capture.kind == "reference" else healthy_reference(others, wrong_since(capture.manifest))
+    reference, in_time = found or (None, True)
+    write_whole(capture.folder / SUMMARY, summary(capture, breakdown, reference, in_time))
 
 
 def conclude(leftovers: Iterable[Stored], pattern: str) -> None:
@@ -49,11 +61,16 @@ def conclude(leftovers: Iterable[Stored], pattern: str) -> None:
             interrupt(one)
             continue
         check, breakdown = read_aside(trace, one.boundaries)
-        state = "finished" if check.whole else "failed"
         where = trace.relative_to(one.folder) if trace.is_relative_to(one.folder) else trace.absolute()
-        one.amend(state=state, problem=check.problem, trace=where, check=asdict(check), size=folder_size(one.folder))
-        if check.whole:
-            explain(one.folder, breakdown)
+        remark = explain(one.folder, breakdown) if check.whole else None
+        one.amend(
+            state="finished" if check.whole else "failed",
+            problem=check.problem,
+            remark=remark or one.manifest.get("remark"),
+            trace=where,
+            check=asdict(check),
+            size=folder_size(one.folder),
+        )
 
 
 def interrupt(one: Stored) -> Stored:

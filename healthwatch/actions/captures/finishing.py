@@ -59,9 +59,9 @@ class Finishing:
         if self.given_up:
             return
         breakdown = self._conclude()
-        self.changed(self.capture)
         if breakdown is not None:
-            explain(self.capture.folder, breakdown)
+            self.capture.remark = explain(self.capture.folder, breakdown) or self.capture.remark
+        self.changed(self.capture)
         self.done.set()
 
     def _stop(self) -> None:

@@ -72,8 +72,9 @@ class Capture:
 
     @property
     def healthy(self) -> bool:
-        """Whether others may be compared with it."""
-        return self.kind == "reference" and self.stage == "finished" and self.quiet and not self.joined
+        """Whether others may be compared with it, also where its analysis outlives the run."""
+        recorded = self.stage in ("finishing", "finished")
+        return self.kind == "reference" and recorded and self.quiet and not self.joined
 
     @property
     def asked_by(self) -> tuple[tuple[Incident, Now], ...]:

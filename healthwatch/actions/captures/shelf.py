@@ -68,8 +68,8 @@ class Stored:
 
     @property
     def healthy(self) -> bool:
-        """Whether it can be what others are compared with: nothing fired while it was taken."""
-        return bool(self.manifest.get("healthy"))
+        """Whether it can be what others are compared with, once it is analysed: nothing fired while it was taken."""
+        return bool(self.manifest.get("healthy")) and self.state in ("finishing", "finished")
 
     @property
     def note(self) -> CaptureNote:
