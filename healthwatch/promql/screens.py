@@ -20,7 +20,7 @@ from healthwatch.promql.moving import Moving, Span
 from healthwatch.promql.node import VectorNode
 from healthwatch.promql.operators import COMPARISON, MIRRORED
 from healthwatch.promql.ordered import Ordered, loops
-from healthwatch.promql.smoothing import Smoothing
+from healthwatch.promql.smoothing import CLOSELY, LOOSELY, Smoothing
 from healthwatch.promql.spread import Spread
 from healthwatch.promql.vector import Indices, Labels, Moment, Vector, everything, nothing, zeros
 from healthwatch.stream.ring import Floats, Mask
@@ -62,12 +62,20 @@ class Screen(Protocol):
         """Raise the limits of some series without gaps where their windows allow it; whether any may have risen."""
 
 
-def _close(_: int) -> Screen:
+def _close_median(_: int) -> Screen:
     return Bracket()
 
 
-def _far(_: int) -> Screen:
+def _far_median(_: int) -> Screen:
     return Minima()
+
+
+def _close_average(window: int) -> Screen:
+    return Smoothing(window, CLOSELY)
+
+
+def _far_average(window: int) -> Screen:
+    return Smoothing(window, LOOSELY)
 
 
 def _robust(_: int) -> Screen:
@@ -80,9 +88,9 @@ NewScreen: TypeAlias = Callable[[int], Screen]
 """Given the window in ticks."""
 
 SCREENS: dict[str, tuple[NewScreen, NewScreen]] = {
-    "spike_ratio": (_close, _far),
+    "spike_ratio": (_close_median, _far_median),
     "robust_zscore": (_robust, _robust),
-    "ema_ratio": (Smoothing, Smoothing),
+    "ema_ratio": (_close_average, _far_average),
 }
 """For a bound close to 1, and for one that is many times as much."""
 

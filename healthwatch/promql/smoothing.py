@@ -21,12 +21,11 @@ from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import POSITIVE, Floats
 from healthwatch.stream.ticks import TICKS_PER_STEP
 
-_PARTS, _FEWER, _MOST_ROWS = 10, 6, 32
-"""In about how many sums a window is held, and of how many rows at most: with more sums the bound is closer, with
-fewer it costs less. Where a breach is many times the average fewer do.
-"""
+CLOSELY, LOOSELY = 10, 6
+"""In about how many sums a window is held: with more of them the bound is closer, with fewer it costs less."""
 
-_MANY_TIMES = 2.5
+_MOST_ROWS = 32
+"""Of a sum."""
 
 _ROUNDING = 1e-12
 """Many times what rounding can do to a sum of so few values, none of them negative."""
@@ -47,10 +46,9 @@ class Smoothing:
 
     tolerant = True  # what is left out of the sum only makes the sum of the weights too large
 
-    def __init__(self, window: int) -> None:
-        self._decay = 1 - alpha(window)
+    def __init__(self, window: int, sums: int) -> None:
+        self._decay, self._sums = 1 - alpha(window), sums
         self._limits = Limits()
-        self._least = math.inf  # of the bounds
         self._parts: list[Part] = []
         self._negatives: NDArray[np.int32] = np.zeros(0, np.int32)
         self._weight = 0.0  # the sum of the weights of all rows, whether or not they hold a finite sample
@@ -58,7 +56,7 @@ class Smoothing:
         self._again = Again(0)
 
     def expect(self, bound: float) -> None:
-        self._least = min(self._least, bound)
+        """Its limits are made alike for every bound."""
 
     def limit(self, bound: float) -> Floats:
         return self._limits.of(bound)
@@ -150,8 +148,7 @@ class Smoothing:
 
     def _rows(self, span: Span) -> int:
         """How many rows make a part."""
-        parts = _FEWER if self._least >= _MANY_TIMES else _PARTS
-        return min(max(span.count // parts, 1), _MOST_ROWS)
+        return min(max(span.count // self._sums, 1), _MOST_ROWS)
 
     def _at_age(self, ticks: int) -> float:
         return math.pow(self._decay, ticks / TICKS_PER_STEP)
