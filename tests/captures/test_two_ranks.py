@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from ranks import LIMIT, two_ranks
 
 from healthwatch.cli import group
 
@@ -21,7 +18,6 @@ pytest.importorskip("mindspore", reason="needs the mindspore extra")
 pytestmark = [pytest.mark.mindspore, pytest.mark.long]
 
 PROGRAM = Path(__file__).with_name("two_ranks_training.py")
-LIMIT = 300  # seconds
 RULES = """
 groups:
   - name: test
@@ -64,25 +60,8 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Training:
     config = found.folder / "train.yaml"
     (found.folder / "rules.yaml").write_text(RULES)
     config.write_text(CONFIG.replace("OUTPUT", str(found.folder / "out")).replace("PROFILE", str(found.profile)))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        *("msrun", "--worker_num=2", "--local_worker_num=2", "--master_addr=127.0.0.1", f"--master_port={port}"),
-        *("--join=True", f"--log_dir={found.folder / 'log'}", str(PROGRAM), str(config)),
-    ]
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    done = subprocess.run(
-        command,
-        cwd=found.folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-    )
-    logs = "\n".join(log.read_text(errors="replace")[-3000:] for log in sorted((found.folder / "log").glob("worker*")))
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:] + logs
+    done = two_ranks(found.folder, PROGRAM, config)
+    assert done.returncode == 0, done.stderr[-2000:] + done.stdout
     deadline = time.monotonic() + LIMIT
     while any(row["state"] == "finishing" for rank in (0, 1) for row in found.captures(rank)):
         assert time.monotonic() < deadline
