@@ -56,7 +56,7 @@ def as_text(incidents: Sequence[Incident], notices: Notices, taken: Taken) -> st
         lines.append(_incident(incident))
         told = _about(incident, notices)
         lines += [_line(notice, accepted, taken.get(notice.id, {})) for notice, accepted in told]
-        lines += [] if told else ["    nobody was told"]
+        lines += [] if told else ["    no receiver was told"]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -94,7 +94,7 @@ def test_a_silence_reaches_the_running_training(inbox, tmp_path):
     assert (incident.active, incident.silenced) == (True, True)
     assert inbox.titles == []
     assert "[silenced]" in cli("incidents", output).output
-    assert "nobody was told" in cli("incidents", output).output
+    assert "no receiver was told" in cli("incidents", output).output
     cli("silence", "expire", output, name)
     assert cli("silence", "list", output).output == "there is no silence\n"
     assert name in cli("silence", "list", output, "--all").output
