@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from healthwatch.actions.captures.afterwards import conclude, interrupt
 from healthwatch.actions.captures.draft import draft, draft_window
+from healthwatch.actions.captures.earlier import earlier, follow_all
 from healthwatch.actions.captures.endings import Endings
 from healthwatch.actions.captures.finishing import Finishing
 from healthwatch.actions.captures.limits import Limits, Reason, captures_on, free_disk
@@ -19,7 +19,6 @@ from healthwatch.actions.captures.notes import Notes
 from healthwatch.actions.captures.reference import STEPS as REFERENCE_STEPS
 from healthwatch.actions.captures.reference import ReferencePlan
 from healthwatch.actions.captures.requests import Requests
-from healthwatch.actions.captures.shelf import shelf
 from healthwatch.actions.captures.window import StaticWindow
 from healthwatch.alerting.model import Incident, Now
 from healthwatch.alerting.ports import Profiler
@@ -172,14 +171,22 @@ class Captures:
 
     def _restore(self) -> None:
         """What earlier attempts of this run have taken."""
-        earlier = [one if one.over or one.state == "finishing" else interrupt(one) for one in shelf(self._folder)]
-        self._limits.restore(earlier)
-        self._notes.by_incident = {incident: one.note for one in earlier for incident in one.incidents}
-        if any(one.healthy for one in earlier) or not captures_on(self._limits.settings.ranks, self._limits.rank):
+        known = earlier(self._folder, self._tell)
+        self._limits.restore(known)
+        self._notes.by_incident = {incident: one.note for one in known for incident in one.incidents}
+        taken = any(one.healthy and one.over for one in known)
+        if taken or not captures_on(self._limits.settings.ranks, self._limits.rank):
             self._reference.at = None
-        unfinished = [one for one in earlier if not one.over]
-        if unfinished:
-            threading.Thread(target=conclude, args=(unfinished, self._profiler.trace_pattern), daemon=True).start()
+        analysed = [one for one in known if not one.over]
+        self._reference.under_way = any(one.healthy for one in analysed)
+        if analysed:
+            folders = [one.folder for one in analysed]
+            threading.Thread(target=self._follow, args=(folders,), name="healthwatch-captures", daemon=True).start()
+
+    def _follow(self, folders: Sequence[Path]) -> None:
+        healthy = follow_all(folders, self._profiler.trace_pattern, self._tell)
+        if self._reference.under_way:
+            self._reference.ended(healthy)
 
     def _refusal(self, kind: Kind, steps: int, now: Now) -> Reason | None:
         """What speaks against a capture, if anything."""

@@ -13,7 +13,6 @@ import pytest
 from capture_bench import Bench, incident, now
 
 from healthwatch.actions.captures import reference
-from healthwatch.actions.captures.afterwards import conclude, interrupt
 from healthwatch.actions.captures.requests import Requests, folder_of, put
 from healthwatch.actions.captures.shelf import shelf
 from healthwatch.actions.captures.window import StaticWindow, static_window
@@ -376,37 +375,6 @@ def test_an_analysis_that_outlives_the_run_is_concluded_beside_it(tmp_path: Path
     assert state == "finished"
     assert (bench.captures.notes["Spike@100"].folder / "summary.md").exists(), "who is finished has been explained"
     bench.profiler.analysed = True
-
-
-@pytest.mark.parametrize("order", [("reference-19", "Spike-30"), ("Spike-30", "reference-19")])
-def test_a_reference_analysed_after_the_run_is_one_all_the_same(tmp_path: Path, order: tuple[str, str]) -> None:
-    bench = Bench(tmp_path, reference_at=20, cooldown=0)
-    bench.profiler.analysed = False
-    bench.captures.start(1)
-    bench.run(1, 23)
-    bench.alert(30)
-    bench.run(30, 33)
-    for name in order:
-        left = [one for one in shelf(tmp_path / "captures" / "rank_0") if one.folder.name == name]
-        assert [one.state for one in left] == ["finishing"]
-        conclude(left, bench.profiler.trace_pattern)
-    assert manifests(tmp_path)["reference-19"]["healthy"]
-    summary = (tmp_path / "captures" / "rank_0" / "Spike-30" / "summary.md").read_text()
-    assert "Compared with the healthy reference of steps 20 to 22" in summary
-    bench.profiler.analysed = True
-    bench.captures.close(20)
-
-
-def test_a_reference_that_failed_is_none(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, reference_at=20)
-    bench.profiler.analysed = False
-    bench.captures.start(1)
-    bench.run(1, 23)
-    (left,) = shelf(tmp_path / "captures" / "rank_0")
-    assert left.healthy
-    assert not interrupt(left).healthy
-    bench.profiler.analysed = True
-    bench.captures.close(20)
 
 
 def test_an_incident_of_an_interrupted_capture_may_ask_again(tmp_path: Path) -> None:

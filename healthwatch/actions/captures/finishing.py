@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from healthwatch.actions.captures.afterwards import explain
+from healthwatch.actions.captures.alone import alone
 from healthwatch.actions.captures.limits import folder_size
 from healthwatch.actions.captures.manifest import Capture
 from healthwatch.actions.captures.trace import Breakdown, read_aside
@@ -58,11 +59,19 @@ class Finishing:
             self._stop()
         if self.given_up:
             return
-        breakdown = self._conclude()
-        if breakdown is not None:
-            self.capture.remark = explain(self.capture.folder, breakdown) or self.capture.remark
+        self.changed(self.capture)  # how long the stop took
+        breakdown = self._read()
         self.changed(self.capture)
+        if breakdown is not None:
+            self._explain(breakdown)
         self.done.set()
+
+    def _explain(self, breakdown: Breakdown) -> None:
+        capture = self.capture
+        with alone(capture.folder.parent):
+            capture.remark = explain(capture.folder, breakdown) or capture.remark
+            capture.stage = "finished"
+            self.changed(capture)
 
     def _stop(self) -> None:
         try:
@@ -72,7 +81,8 @@ class Finishing:
         self.capture.stop_seconds = self.waited()
         self.stopped.set()
 
-    def _conclude(self) -> Breakdown | None:
+    def _read(self) -> Breakdown | None:
+        """What the trace says, None where it is of no use."""
         capture, breakdown = self.capture, None
         try:
             if capture.problem is None:
@@ -82,8 +92,10 @@ class Finishing:
             capture.size = _written(capture)
         except Exception as error:
             capture.problem = str(error)
-        capture.stage = "finished" if capture.problem is None else "failed"
-        return breakdown if capture.problem is None else None
+        if capture.problem is None:
+            return breakdown
+        capture.stage = "failed"
+        return None
 
     def _await_trace(self) -> Path:
         while (trace := self.profiler.trace(self.capture.records)) is None:

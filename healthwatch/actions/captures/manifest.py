@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -118,9 +120,13 @@ def write_json(path: Path, data: object) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    half = path.with_name(path.name + ".tmp")
-    half.write_text(text, encoding="utf-8")
-    half.replace(path)
+    half = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")  # others may write it as well
+    try:
+        half.write_text(text, encoding="utf-8")
+        half.replace(path)
+    except OSError:
+        half.unlink(missing_ok=True)
+        raise
 
 
 def _manifest(capture: Capture, section: ProfilerSection, meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,10 @@ class Stored:
     manifest: dict[str, Any]
 
     @property
+    def run(self) -> str:
+        return str(self.manifest.get("run"))
+
+    @property
     def kind(self) -> str:
         return str(self.manifest.get("kind", "incident"))
 
@@ -87,7 +91,7 @@ class Stored:
             return None
 
     def amend(self, **changes: Any) -> Stored:
-        """With some fields of the manifest written anew."""
+        """With some fields of the manifest written anew. Raises OSError."""
         changed = Stored(self.folder, {**self.manifest, **changes})
         write_json(self.folder / MANIFEST, changed.manifest)
         return changed
@@ -98,7 +102,7 @@ def stored(folder: Path) -> Stored | None:
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
         found = Stored(folder, manifest)
-        _ = found.state, found.incidents, found.boundaries, found.recorded, found.steps, found.size
+        _ = found.state, found.incidents, found.boundaries, found.recorded, found.steps, found.size, _begin(found)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return found

@@ -145,8 +145,8 @@ def _reference_text(capture: Stored, reference: Stored | None, in_time: bool) ->
         return "There is no healthy reference of this run: `capture: {reference_at: STEP}` takes one."
     first, last = reference.steps
     text = f"Compared with the healthy reference of steps {first} to {last}, {_steps(reference.recorded)}"
-    late = "; it was taken when this had begun already, so a lasting difference may be missing below"
-    return text + ("." if in_time else late + ".")
+    late = "it was taken when this had begun already, so a lasting difference may be missing below"
+    return text + ("." if in_time else f"; {late if capture.incidents else 'it was taken later'}.")
 
 
 def _steps(count: int) -> str:
