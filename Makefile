@@ -37,7 +37,7 @@ unit: $(VENV)/.dev available
 
 # The rest waits for the tools as `unit` does, or it would take the places of the longest part.
 mindspore: $(VENV)/.dev | available
-	$(BIN)/python -m pytest $(MINDSPORE_MODULES) -p no:cacheprovider
+	$(BIN)/python -m pytest $(MINDSPORE_MODULES) -p no:cacheprovider $(PYTEST)
 
 demo-tests: $(VENV)/.dev | available
 	$(BIN)/python -m pytest tests/demo -p no:cacheprovider

@@ -15,7 +15,7 @@ groups:
   - name: clock
     rules:
       - alert: Stalled
-        when: {stalled: {after: 1s}}
+        when: {stalled: {after: 4s}}
         labels: {severity: critical}
         annotations: {summary: nothing moves, action: look at the machines}
 """
@@ -36,13 +36,13 @@ def test_a_loop_that_hangs_is_told_and_replayed(tmp_path: Path) -> None:
     with healthwatch.load(tmp_path / "train.yaml").attach() as hw:
         for _ in range(3):
             hw.step(1.0)
-        time.sleep(4.0)
+        time.sleep(8.0)
         hw.step(1.0)
     with Run.open(tmp_path / "out") as run:
         live = [(each.now.step, each.reason, each.value) for each in run.transitions()]
         assert len(run.clock_events()) == 1, "all events of one standstill"
     assert [(step, reason) for step, reason, _ in live] == [(3, "fired"), (4, "resolved")]
-    assert 1.0 < live[0][2] < 4.0
+    assert live[0][2] > 4.0
     replayed = [
         (each.now.step, each.reason, each.value)
         for outcome in load_replay(tmp_path / "out").outcomes()
