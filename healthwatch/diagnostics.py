@@ -71,7 +71,12 @@ _HIDDEN = re.compile(r"(\$\{[^}]*\}?)|[^\s\"'\[\]{},]")
 
 def masked(text: str) -> str:
     """The text with all that follows `://` starred out, since it may be a credential; `${NAME}` stays."""
-    return _ADDRESS.sub(lambda found: _HIDDEN.sub(lambda part: part[1] or "*", found[0]), text)
+    return _ADDRESS.sub(lambda found: starred(found[0]), text)
+
+
+def starred(text: str) -> str:
+    """A star for each letter; blanks, quotes, brackets, commas and `${NAME}` stay."""
+    return _HIDDEN.sub(lambda part: part[1] or "*", text)
 
 
 def did_you_mean(written: object, known: Iterable[object]) -> str:

@@ -99,12 +99,12 @@ def check(config: Config) -> list[Diagnostic]:
     """Problems of the ladders' actions: one that can't be loaded, an argument that it can't use."""
     found = []
     for ladder, steps in config.escalation.items():
-        for number, step in enumerate(steps, start=1):
+        for step in steps:
             try:
                 problem = find(step.action).check(step.argument)
             except Exception as error:  # a plug-in's own code
                 problem = f"it can't be loaded ({type(error).__name__}: {error})"
             if problem:
-                message = f'step {number} of the ladder "{ladder}": {step.action}: {problem}'
-                found.append(Diagnostic("HW604", "error", message))
+                message = f'ladder "{ladder}": {step.action}: {problem}'
+                found.append(Diagnostic("HW604", "error", message, step.span))  # its line may hold a credential
     return found

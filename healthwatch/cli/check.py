@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +19,7 @@ from healthwatch.rulefile import Rule
 from healthwatch.rulefile.load import BUILTIN, declared_metric, files_of
 from healthwatch.ruletest.coverage import untested
 from healthwatch.ruletest.read import read as read_test
+from healthwatch.session.reload import beyond
 from healthwatch.stream.catalogue import Metric
 
 CLEAN, FINDINGS, COULD_NOT_RUN = 0, 1, 2
@@ -93,7 +95,7 @@ def check(sources: Sequence[str], *, strict: bool = False) -> Report:
     kinds: dict[str, Kind] = {file: _kind(file) for file in files}
     loaded = rulefile.load_rules([file for file in files if kinds[file] in ("rules", "unreadable")])
     checked = [config.load_all(file) for file in files if kinds[file] == "config"]
-    found = [*loaded.diagnostics, *(each for one in checked for each in one.diagnostics)]
+    found = [*loaded.diagnostics, *(each for one in checked for each in (*one.diagnostics, *_beyond(one.readable)))]
     for file in files:
         if kinds[file] == "ruletest":
             found += read_test(yamlfile.load(file))[1]
@@ -110,6 +112,15 @@ def check(sources: Sequence[str], *, strict: bool = False) -> Report:
         for name, each in one.metrics.items()
     }
     return Report(tuple(files), unreadable, tuple(in_order(found)), loaded.rules, configs, declared)
+
+
+def _beyond(read: Config | None) -> list[Diagnostic]:
+    """What a training would refuse as well; URLs for apprise only where it is here."""
+    if read is None:
+        return []
+    if find_spec("apprise") is None:
+        read = replace(read, receivers={name: replace(each, urls=()) for name, each in read.receivers.items()})
+    return beyond(read)
 
 
 def _files(sources: Sequence[str]) -> Iterator[str]:

@@ -67,6 +67,7 @@ def _step(ladder: Section, name: str, position: int, data: Any, receivers: Mappi
         after=step.steps("after", 0),
         repeat=parse_duration(step.get("repeat")),
         when_state=step.get("when_state", "firing"),
+        span=step.document.value_span((*path, action)),
     )
 
 
@@ -138,7 +139,7 @@ def _secret(
     secret, problems = secrets.resolve(text, environment, folder)
     for problem in problems:
         span = receiver.document.text_span(path, problem.start, problem.end)
-        found = receiver.document.text.diagnostic(
+        found = receiver.document.at_span(
             "HW030",
             problem.message,
             span,
@@ -147,4 +148,17 @@ def _secret(
             help=problem.help,
         )
         receiver.diagnostics.append(found)
-    return None if problems else secret
+    span = receiver.document.value_span(path)
+    return None if problems else secret.at(span, receiver.document.shown(span.line))
+
+
+def addresses(ours: Any, above: KeyPath) -> frozenset[KeyPath]:
+    """Where credentials stand in our section, which has not been checked yet, whatever they look like."""
+    receivers = ours.get("receivers") if isinstance(ours, dict) else None
+    found: set[KeyPath] = set()
+    for name, receiver in receivers.items() if isinstance(receivers, dict) else ():
+        urls = receiver.get("urls") if isinstance(receiver, dict) else None
+        path = (*above, "receivers", name)
+        found |= {(*path, "urls"), (*path, "alertmanager")}
+        found |= {(*path, "urls", position) for position in range(len(urls) if isinstance(urls, list) else 0)}
+    return frozenset(found)

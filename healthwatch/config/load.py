@@ -24,11 +24,15 @@ OF_EVERY_INCIDENT = ("alertname", "rank", "rule", "run", "severity")
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A config with its rules. `config` is None where anything is an error; the rules are checked all the same."""
+    """A config with its rules. `config` is None where anything is an error; the rules are checked all the same.
+
+    `readable` is what could be read of it, errors or not: for whoever looks for further problems.
+    """
 
     config: Config | None
     rules: Loaded
     diagnostics: tuple[Diagnostic, ...]
+    readable: Config | None = None
 
 
 def load_config(
@@ -55,7 +59,7 @@ def load_all(source: str | Path | yamlfile.Document, environment: Mapping[str, s
     _check_logits(ours, config, rules)
     _check_groups(ours, config, rules)
     found = (*in_order(ours.diagnostics), *rules.diagnostics)
-    return Checked(None if errors(found) else config, rules, found)
+    return Checked(None if errors(found) else config, rules, found, config)
 
 
 def _document(source: str | Path | yamlfile.Document) -> yamlfile.Document:

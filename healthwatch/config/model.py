@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from healthwatch.diagnostics import Span
 from healthwatch.stream.ticks import Duration
 
 NameFilter: TypeAlias = bool | tuple[str, ...]  # True: every trainable parameter; names: substrings; False: off
@@ -21,18 +22,26 @@ class LadderStep:
     after: Duration = Duration(steps=0)
     repeat: Duration | None = None
     when_state: Literal["firing", "resolved"] = "firing"
+    span: Span | None = field(default=None, compare=False)  # of the argument
 
 
 class Secret:
-    """A credential: masked wherever it is shown, revealed only where it is sent."""
+    """A credential: masked wherever it is shown, revealed only where it is sent.
 
-    __slots__ = ("_value",)
+    `span` and `source` are where it stands in the config, and that line, masked.
+    """
 
-    def __init__(self, value: str) -> None:
-        self._value = value
+    __slots__ = ("_value", "source", "span")
+
+    def __init__(self, value: str, span: Span | None = None, source: str = "") -> None:
+        self._value, self.span, self.source = value, span, source
 
     def reveal(self) -> str:
         return self._value
+
+    def at(self, span: Span, source: str) -> Secret:
+        """The same one, with its place."""
+        return Secret(self._value, span, source)
 
     def __repr__(self) -> str:
         return "Secret(****)"
@@ -54,6 +63,11 @@ class Receiver:
     urls: tuple[Secret, ...]
     group_interval: Duration = Duration(steps=50)
     alertmanager: Secret | None = None
+
+    @property
+    def addresses(self) -> tuple[Secret, ...]:
+        """In the order in which their acceptances are counted: the URLs as written, then the Alertmanager."""
+        return self.urls if self.alertmanager is None else (*self.urls, self.alertmanager)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,5 +51,5 @@ class Draft:
         """A problem between two characters of a text value."""
         span = self.document.text_span((*self.path, *path), *place)
         self.diagnostics.append(
-            self.document.text.diagnostic(code, message, span, severity=severity, label=self.label, help=mend)
+            self.document.at_span(code, message, span, severity=severity, label=self.label, help=mend)
         )

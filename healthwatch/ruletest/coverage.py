@@ -27,7 +27,7 @@ def _untested(rule: Rule) -> Diagnostic:
     opened, _ = open_source(rule.span.file)
     message = f'no test expects anything of the rule "{rule.name}"'
     mend = f"write one into {_test_of(rule.span.file).name} beside it; healthwatch init shows what it looks like"
-    return opened[0].text.diagnostic("HW037", message, rule.span, severity="warning", help=mend)
+    return opened[0].at_span("HW037", message, rule.span, severity="warning", help=mend)
 
 
 def _by_file(rules: Iterable[Rule]) -> dict[str, list[Rule]]:

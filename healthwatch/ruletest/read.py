@@ -146,7 +146,7 @@ class _Reader:
         parsed = parse(str(section.get("expr", "")), rule=False)
         for problem in parsed.problems if section.get("expr") else ():
             span = self.document.text_span((*section.path, "expr"), *problem.span)
-            found = self.document.text.diagnostic(problem.code, problem.message, span, help=problem.help)
+            found = self.document.at_span(problem.code, problem.message, span, help=problem.help)
             section.diagnostics.append(found)
         if parsed.expression is None:
             return None
@@ -187,7 +187,7 @@ class _Reader:
         found = read(text)
         if isinstance(found, Trouble):
             span = self.document.text_span(path, found.start, found.end)
-            section.diagnostics.append(self.document.text.diagnostic(UNREADABLE, found.message, span, help=found.help))
+            section.diagnostics.append(self.document.at_span(UNREADABLE, found.message, span, help=found.help))
             return None
         return found
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from healthwatch.config import Checked, Config, load_all, load_config
-from healthwatch.diagnostics import Diagnostic, errors, render_text
+from healthwatch.diagnostics import Diagnostic, errors, in_order, render_text
 from healthwatch.recording import describe
 from healthwatch.rulefile import Rule
 from healthwatch.rulefile.load import BUILTIN, files_of
@@ -26,8 +26,12 @@ Stamps: TypeAlias = Mapping[Path, tuple[int, int]]
 def examine(source: Path | str | Document) -> tuple[Checked, list[Diagnostic]]:
     """A config with its rules, and everything that is wrong with it, its receivers and its actions."""
     checked = load_all(source)
-    config = checked.config or load_config(source)[0]
-    return checked, [*checked.diagnostics, *_receivers(config), *_actions(config)]
+    return checked, in_order([*checked.diagnostics, *beyond(checked.readable)])
+
+
+def beyond(config: Config | None) -> list[Diagnostic]:
+    """What only those who are to act can say of a config: its receivers and its actions."""
+    return [*_receivers(config), *_actions(config)]
 
 
 def _actions(config: Config | None) -> list[Diagnostic]:

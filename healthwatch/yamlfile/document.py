@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import yaml
 
-from healthwatch.diagnostics import Diagnostic, Severity, Span, masked
+from healthwatch.diagnostics import Diagnostic, Severity, Span, masked, starred
 from healthwatch.yamlfile.scalars import offsets
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 
+SCHEME = re.compile(r"[\"']?[A-Za-z][A-Za-z0-9+.-]*://")
 LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 
 
@@ -78,13 +79,17 @@ class Text:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Document:
-    """One file. `data` is None where it can't be read; every key is the text that was written."""
+    """One file. `data` is None where it can't be read; every key is the text that was written.
+
+    `hidden` are values that are credentials whether or not they look like an address.
+    """
 
     text: Text
     data: Any
     problems: tuple[Problem, ...]
     raw: bytes = b""
     places: Mapping[KeyPath, Place] = field(default_factory=dict)
+    hidden: frozenset[KeyPath] = frozenset()
 
     @property
     def file(self) -> str:
@@ -134,10 +139,37 @@ class Document:
         return bool(place and isinstance(place.value, yaml.ScalarNode) and place.value.style)
 
     def at_key(self, code: str, message: str, path: KeyPath, **fields: Any) -> Diagnostic:
-        return self.text.diagnostic(code, message, self.key_span(path), **fields)
+        return self.at_span(code, message, self.key_span(path), **fields)
 
     def at_value(self, code: str, message: str, path: KeyPath, **fields: Any) -> Diagnostic:
-        return self.text.diagnostic(code, message, self.value_span(path), **fields)
+        return self.at_span(code, message, self.value_span(path), **fields)
+
+    def at_span(self, code: str, message: str, span: Span, **fields: Any) -> Diagnostic:
+        return replace(self.text.diagnostic(code, message, span, **fields), source=self.shown(span.line))
+
+    def shown(self, number: int) -> str:
+        """A line as diagnostics show it: credentials starred out in their own text, the rest of the line as it is."""
+        line = self.text.line(number)
+        position, end = (self.text.starts[number - 1], 0) if line else (0, 0)
+        end, pieces = position + len(line), []
+        for start, text in self._scalars(position, end):
+            pieces.append(masked(self.text.text[position : max(start, position)]))  # comments among it
+            pieces.append(text[max(position - start, 0) : end - start])
+            position = max(position, min(start + len(text), end))
+        return "".join((*pieces, masked(self.text.text[position:end])))
+
+    def _scalars(self, start: int, end: int) -> list[tuple[int, str]]:
+        """The keys and values within these characters, in their order: where each begins, and its text, masked."""
+        found = {}
+        for path, place in self.places.items():
+            for node in (place.key, place.value):
+                if not isinstance(node, yaml.ScalarNode):
+                    continue
+                first, last = node.start_mark.index, node.end_mark.index
+                if first < end and last > start:
+                    hidden = node is place.value and path in self.hidden
+                    found[first] = _masked(self.text.text[first:last], hidden=hidden)
+        return sorted(found.items())
 
     def _node_span(self, node: yaml.Node) -> Span:
         start, end = node.start_mark, node.end_mark
@@ -145,3 +177,12 @@ class Document:
             return self.text.span(start.index, end.index)
         line = self.text.line(start.line + 1)
         return self.text.span(start.index, start.index + len(line.rstrip()) - start.column)
+
+
+def _masked(written: str, *, hidden: bool) -> str:
+    """A scalar as it was written, without what may be a credential."""
+    if not hidden:
+        return masked(written)
+    scheme = SCHEME.match(written)
+    shown = scheme.end() if scheme else 0
+    return written[:shown] + starred(written[shown:])

@@ -158,9 +158,12 @@ def test_arguments_of_a_command(argument, problem):
 
 
 def test_a_program_that_is_not_there_is_refused_before_step_1(session_of):
-    with pytest.raises(Invalid, match=r"HW604.*there is no program ./no-such") as refused:
-        session_of({"command": ["./no-such"]})
-    assert 'step 1 of the ladder "critical"' in str(refused.value)
+    with pytest.raises(Invalid, match=r'HW604.*ladder "critical": command: there is no program ./no-such') as refused:
+        session_of({"log": "error"}, {"command": ["./no-such", "--token", "t0ken"]})
+    (found,) = refused.value.diagnostics
+    config = Path(found.span.file).read_text().splitlines()
+    assert config[found.span.line - 1][found.span.column - 1 :].startswith("- ./no-such")
+    assert "t0ken" not in str(refused.value)
 
 
 PLUG_IN = """

@@ -144,10 +144,10 @@ def test_every_url_that_cannot_be_used_is_reported_at_once_and_masked():
     found = validate({"oncall": Receiver("oncall", tuple(Secret(url) for url in bad)), "ok": Receiver("ok", ())})
     assert [diagnostic.severity for diagnostic in found] == ["error"] * 4
     text = "\n".join(diagnostic.message for diagnostic in found)
-    assert "URL 1 (slakc://***): apprise has no service of this scheme" in text
-    assert "URL 2 (***): it does not begin with a scheme" in text
-    assert "URL 4 (slack://***)" in text
-    assert "URL 5" not in text
+    for number, said in enumerate(
+        ("slakc://***: apprise has no", "***: it does not begin", "json://", "slack://***: ")
+    ):
+        assert found[number].message.startswith(f"receiver 'oncall': {said}")
     assert "CANARY" not in text
 
 

@@ -6,11 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from healthwatch.cli.check import command
+import healthwatch
+from healthwatch.cli.check import check, command
+from healthwatch.diagnostics import Invalid
 
 CLEAN, FINDINGS, COULD_NOT_RUN = 0, 1, 2
 
@@ -140,3 +143,62 @@ def test_as_a_process(folder: Path) -> None:
     done = subprocess.run([*command_line, "r.yaml"], capture_output=True, text=True, check=False)
     assert done.returncode == FINDINGS
     assert "Traceback" not in done.stderr
+
+
+RECEIVERS = """healthwatch:
+  rules: [./r.yaml]
+  escalation: {warning: [{command: [./no-such, --token, t0ken]}]}
+  receivers:
+    a: {urls: ["jsn://127.0.0.1/t0ken", "slack://t0ken", "json://${UNSET_URL}/t0ken"], group_interval: 50}
+    b: {urls: ['t0ken/of/slack', json://127.0.0.1/], alertmanager: am:t0ken}  # json://t0ken
+"""
+REFUSED = [
+    ("HW604", "./no-such, --token, t0ken"),
+    ("HW601", '"jsn://127.0.0.1/t0ken"'),
+    ("HW601", '"slack://t0ken"'),
+    ("HW030", "${UNSET_URL}"),
+    ("HW601", "'t0ken/of/slack'"),
+    ("HW601", "am:t0ken"),
+]
+
+
+def places(found: list[dict[str, Any]], text: str) -> list[tuple[str, str]]:
+    lines = text.splitlines()
+    spans = [(each["code"], each["span"]) for each in found]
+    return [(code, lines[at["line"] - 1][at["column"] - 1 : at["end_column"] - 1].strip("[]")) for code, at in spans]
+
+
+def test_receivers_and_actions_that_a_training_would_refuse(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them at once and at their places, a variable that is not set among them; attach says the same."""
+    (folder / "train.yaml").write_text(RECEIVERS, encoding="utf-8")
+    result = run("train.yaml", "--output", "json")
+    assert result.exit_code == FINDINGS
+    assert places(json.loads(result.stdout), RECEIVERS) == REFUSED
+    with pytest.raises(Invalid) as refused:
+        healthwatch.load("train.yaml")
+    assert refused.value.diagnostics == tuple(check(["train.yaml"]).diagnostics)
+    monkeypatch.setenv("UNSET_URL", "t0ken")
+    assert places(json.loads(run("train.yaml", "--output", "json").stdout), RECEIVERS) == [*REFUSED[:3], *REFUSED[4:]]
+    for shown in (result.stdout, run("train.yaml").stdout, str(refused.value)):
+        assert "t0ken" not in shown
+
+
+def test_lines_with_credentials_stay_readable(folder: Path) -> None:
+    (folder / "train.yaml").write_text(RECEIVERS, encoding="utf-8")
+    lines = run("train.yaml").stdout.splitlines()
+    a = '5 |     a: {urls: ["jsn://***************", "slack://*****", "json://${UNSET_URL}******"], group_interval: 50}'
+    b = "6 |     b: {urls: ['**************', json://**********], alertmanager: ********}  # json://*****"
+    assert [line for line in lines if line.startswith(("5 |", "6 |"))] == [a] * 3 + [b] * 2
+
+
+def test_urls_are_left_to_the_training_where_apprise_is_missing(folder: Path) -> None:
+    (folder / "train.yaml").write_text(RECEIVERS, encoding="utf-8")
+    program = "import sys; sys.modules['apprise'] = None; from healthwatch.cli import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "check", "train.yaml", "--output", "json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert places(json.loads(ended.stdout), RECEIVERS) == [REFUSED[0], REFUSED[3], REFUSED[5]], ended.stderr

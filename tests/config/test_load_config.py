@@ -369,6 +369,14 @@ healthwatch:
     assert config.receivers["a"].urls[0].reveal() == "json://t0ken"
 
 
+def test_a_credential_that_goes_on_over_lines_shows_on_none(load: Load) -> None:
+    text = (
+        "healthwatch:\n  receivers:\n    a:\n      urls:\n        - >-\n          json://x\n          t0ken${MISSING}\n"
+    )
+    (found,) = errors(load(text)[1])
+    assert (found.code, found.source) == ("HW030", "          *****${MISSING}")
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     config, (found,) = load_config(tmp_path / "no.yaml", {})
     assert config is None

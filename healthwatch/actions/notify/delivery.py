@@ -174,14 +174,16 @@ class Delivery:
 
 
 def validate(receivers: Mapping[str, Receiver]) -> list[Diagnostic]:
-    """The URLs that apprise can't use, each named by its receiver, its place and its masked form."""
+    """The URLs that can't be used, each named by its receiver and its masked form, at its place in the config."""
     found = []
     for receiver in receivers.values():
-        for number, service in enumerate(doors_of(receiver, Pace()), start=1):
-            problem = service.open()
+        for address, door in zip(receiver.addresses, doors_of(receiver, Pace()), strict=True):
+            problem = door.open()
             if problem is not None:
-                message = f"receiver {receiver.name!r}: URL {number} ({service.name}): {problem}"
-                found.append(Diagnostic("HW601", "error", message, help=_URL_HELP))
+                message, label = f"receiver {receiver.name!r}: {door.name}: {problem}", f'receiver "{receiver.name}"'
+                found.append(
+                    Diagnostic("HW601", "error", message, address.span, label, help=_URL_HELP, source=address.source)
+                )
     return found
 
 

@@ -30,6 +30,6 @@ class Door(Protocol):
 
 
 def doors_of(receiver: Receiver, pace: Pace) -> tuple[Door, ...]:
-    """In the order in which their acceptances are counted: the URLs as written, then the Alertmanager."""
+    """One for each of its addresses, in their order."""
     urls: tuple[Door, ...] = tuple(Service(url, pace) for url in receiver.urls)
     return urls if receiver.alertmanager is None else (*urls, Alertmanager(receiver.alertmanager, pace))
