@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import numpy as np
@@ -90,3 +91,24 @@ def test_a_message_waits_no_longer_than_a_minute() -> None:
 
 def incident(rule: str, severity: str, opened: int, ended: int) -> Incident:
     return Incident(rule, severity, opened, opened * STEP, ended, [(opened, ())])
+
+
+@pytest.mark.parametrize("module", ["naive", "naive_messages", "naive_reading", "naive_rules"])
+def test_is_an_opinion_of_its_own(module: str) -> None:
+    tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_text())
+    imported = [each for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom)]
+    names = [name.name for each in imported for name in each.names]
+    names += [each.module or "" for each in imported if isinstance(each, ast.ImportFrom)]
+    assert not [name for name in names if name.partition(".")[0] in ("healthwatch", "examples")]
+
+
+@pytest.mark.mindspore
+def test_the_trained_model_has_the_sizes_that_were_measured() -> None:
+    pytest.importorskip("mindspore", reason="needs the mindspore extra")
+    from examples.moe_pretrain import train
+    from examples.moe_pretrain.model import Shape
+
+    shape = Shape()
+    assert (shape.layers, shape.hidden, shape.heads) == (2, 64, 4)
+    assert (shape.experts, shape.topk, shape.sequence) == (8, 2, 32)
+    assert (train.BATCH, train.MICRO_BATCHES, train.LEARNING_RATE, train.STEPS) == (4, 2, 1e-3, 440)
