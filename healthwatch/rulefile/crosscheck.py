@@ -17,7 +17,7 @@ def names(drafts: Sequence[Draft]) -> None:
     """Two alerts of one name: one could mute the other."""
     first: dict[str, Draft] = {}
     for draft in drafts:
-        if draft.name in first:
+        if draft.name and draft.name in first:
             span = first[draft.name].document.value_span((*first[draft.name].path, "alert"))
             mend = f"the first one stands at {span.file}:{span.line}"
             draft.report("HW013", f'two rules are called "{draft.name}"', "alert", help=mend)

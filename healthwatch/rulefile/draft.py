@@ -12,6 +12,12 @@ from healthwatch.promql.parse import Expression
 from healthwatch.yamlfile import Document, KeyPath
 
 
+def name_of(rule: Mapping[str, Any]) -> str:
+    """Its alert; empty where it has none, which the schema tells."""
+    name = rule.get("alert")
+    return name if isinstance(name, str) else ""
+
+
 @dataclass(slots=True)
 class Draft:
     """What stands in the file, the override of the config, and what is wrong."""
@@ -30,11 +36,11 @@ class Draft:
 
     @property
     def name(self) -> str:
-        return str(self.data.get("alert", ""))
+        return name_of(self.data)
 
     @property
     def label(self) -> str:
-        return f'rule "{self.name}"'
+        return f'rule "{self.name}"' if self.name else "a rule without a name"
 
     @property
     def enabled(self) -> bool:

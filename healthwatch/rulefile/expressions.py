@@ -53,14 +53,13 @@ def _read_when(draft: Draft, metrics: Mapping[str, Metric], params: Mapping[str,
         return
     if "expr" in draft.written:
         draft.report("HW011", '"expr" and "when" exclude each other', "when", at_key=True)
-        return
     expanded = expand(draft.written["when"], metrics, params)
     for problem in expanded.problems:
         _report(draft, problem)
     texts = {"expr": expanded.text, "detail": None if "detail" in draft.data else expanded.detail}
     for key, text in texts.items():
         parsed = parse(text) if text is not None else None
-        if parsed is not None and parsed.expression is not None:
+        if parsed is not None and parsed.expression is not None and key not in draft.expressions:
             draft.expressions[key] = parsed.expression
 
 

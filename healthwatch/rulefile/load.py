@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,9 +12,10 @@ from healthwatch import resources, yamlfile
 from healthwatch.diagnostics import Diagnostic, Span, errors, in_order, suggest
 from healthwatch.rulefile import crosscheck
 from healthwatch.rulefile.build import build
-from healthwatch.rulefile.draft import Draft
+from healthwatch.rulefile.draft import Draft, name_of
 from healthwatch.rulefile.lint import UNKNOWN, Facts, Subject, lint
 from healthwatch.rulefile.model import Loaded, Rule
+from healthwatch.rulefile.overriding import Overridden, brought_about
 from healthwatch.rulefile.schema import findings
 from healthwatch.stream.catalogue import Metric, catalogue
 from healthwatch.yamlfile import Document, KeyPath, Problem
@@ -57,11 +58,17 @@ def load_rules(sources: Sequence[str | Path], overrides: Overrides | None = None
     known = {**catalogue(), **{name: declared_metric(name, each) for name, each in declared.items()}}
     unlabelled = {name for name, each in declared.items() if "labels" not in each}
     described = {name: metric for name, metric in known.items() if name not in unlabelled}
-    rules = [rule for draft in drafts if (rule := _finish(draft, known, described, facts)) is not None]
+    finish = partial(_finish, known=known, described=described, facts=facts)
+    rules: list[Rule] = []
+    overridden: list[Overridden] = []
     for draft in drafts:
+        before = len(draft.diagnostics)
+        rule = finish(draft)
+        rules += [] if rule is None else [rule]
+        overridden += brought_about(draft, finish, draft.diagnostics[before:])
         diagnostics += draft.diagnostics
     parameters = {draft.name: tuple(draft.data.get("params", {})) for draft in drafts if draft.name}
-    return Loaded(tuple(rules), tuple(in_order(diagnostics)), declared, parameters)
+    return Loaded(tuple(rules), tuple(in_order(diagnostics)), declared, parameters, tuple(overridden))
 
 
 def open_source(source: str | Path) -> tuple[list[Document], list[Diagnostic]]:
@@ -100,7 +107,7 @@ def _finish(draft: Draft, known: Mapping[str, Metric], described: Mapping[str, M
 def _drafts(document: Document, overrides: Overrides, diagnostics: list[Diagnostic]) -> list[Draft]:
     """The rules of a file, without the keys that the schema refuses: each is checked as far as it goes."""
     rules = _rules(document.data)
-    names = {path: str(rule["alert"]) for path, _, rule in rules}
+    names = {path: name for path, _, rule in rules if (name := name_of(rule))}
     diagnostics += (_in_rule(problem, names) for problem in document.problems)
     if document.data is None:
         diagnostics += [] if document.problems else [_nothing(document)]
@@ -118,7 +125,7 @@ def _drafts(document: Document, overrides: Overrides, diagnostics: list[Diagnost
             rule,
             _sound(rule, path, refused),
             _sound(group, path[:2], refused),
-            overrides.get(rule["alert"], {}),
+            overrides.get(name_of(rule), {}),
             sound=not any(each[: len(path)] == path for each in refused),
         )
         for path, group, rule in rules
@@ -144,14 +151,14 @@ def _sound(mapping: Mapping[str, Any], path: KeyPath, refused: Set[KeyPath]) -> 
 
 
 def _rules(data: Any) -> list[tuple[KeyPath, Mapping[str, Any], Mapping[str, Any]]]:
-    """Every rule that has a name, with its path and its group."""
+    """Every rule, with its path and its group."""
     groups = data.get("groups") if isinstance(data, dict) else None
     return [
         (("groups", g, "rules", r), group, rule)
         for g, group in enumerate(groups if isinstance(groups, list) else ())
         if isinstance(group, dict) and isinstance(group.get("rules"), list)
         for r, rule in enumerate(group["rules"])
-        if isinstance(rule, dict) and isinstance(rule.get("alert"), str)
+        if isinstance(rule, dict)
     ]
 
 

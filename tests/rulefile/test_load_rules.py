@@ -282,3 +282,28 @@ def test_whatever_is_wrong_in_a_rule_names_it(load: Load, line: str) -> None:
     """What the schema and YAML itself refuse as well: in a file of 40 rules the line alone is a search."""
     (found,) = load(rule(line, name="Spike")).diagnostics
     assert found.label == 'rule "Spike"'
+
+
+def test_a_rule_without_a_name_is_checked_all_the_same(load: Load) -> None:
+    found = load("""
+groups:
+  - name: g
+    rules:
+      - expr: losss{a=~'['} > $k and foo(loss)
+      - expr: lr > 1
+""").diagnostics
+    errors = [each.code for each in found if each.severity == "error"]
+    assert errors == ["HW008", "HW012", "HW110", "HW107", "HW103", "HW008"]
+    assert 'rule ""' not in "".join(str(each.label) for each in found)
+
+
+def test_beside_an_expression_a_condition_is_checked_too(load: Load) -> None:
+    found = load("""
+groups:
+  - name: g
+    rules:
+      - alert: Both
+        expr: loss > 5 and foo(loss)
+        when: {threshold: {metric: losss, above: 5}}
+""").diagnostics
+    assert [each.code for each in found if each.severity == "error"] == ["HW103", "HW011", "HW012"]
