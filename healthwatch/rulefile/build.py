@@ -61,12 +61,19 @@ def _labels(draft: Draft) -> dict[str, str]:
         **_texts(draft.document, (*group_path, "labels"), draft.group.get("labels", {})),
         **_texts(draft.document, (*draft.path, "labels"), draft.data.get("labels", {})),
     }
+    labels |= {name: str(value) for name, value in draft.override.get("labels", {}).items()}
     for name, value in labels.items():
         if "{{" in value:
             draft.report("HW016", "a label can't hold a template", "labels", name, help="annotations can")
-    labels |= {name: str(value) for name, value in draft.override.get("labels", {}).items()}
-    _check_severity(draft, labels.get("severity"))
+    _check_severity(draft, labels.get("severity") or _written_severity(draft))
     return labels
+
+
+def _written_severity(draft: Draft) -> str | None:
+    """Also where something else in the labels is refused."""
+    labels = draft.written.get("labels")
+    severity = labels.get("severity") if isinstance(labels, dict) else None
+    return severity if isinstance(severity, str) else None
 
 
 def _check_severity(draft: Draft, severity: str | None) -> None:

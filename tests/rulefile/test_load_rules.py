@@ -307,3 +307,11 @@ groups:
         when: {threshold: {metric: losss, above: 5}}
 """).diagnostics
     assert [each.code for each in found if each.severity == "error"] == ["HW103", "HW011", "HW012"]
+
+
+@pytest.mark.parametrize(("severity", "codes"), [("critical", []), ("warm", ["HW020"])])
+def test_a_bad_label_hides_no_severity(load: Load, severity: str, codes: list[str]) -> None:
+    found = load(rule(f"labels: {{severity: {severity}, 'a-b': 1}}")).diagnostics
+    assert [each.code for each in found if each.code == "HW020"] == codes
+    assert all("has no severity" not in each.message for each in found)
+    assert any(each.severity == "error" for each in found)
