@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from healthwatch import resources, yamlfile
+from healthwatch.config.escalation import LOG_ONLY
 from healthwatch.config.model import Config
 from healthwatch.config.read import read
 from healthwatch.config.section import Section
 from healthwatch.diagnostics import Diagnostic, errors, in_order, likely_typo, suggest
+from healthwatch.rulefile.build import SEVERITIES
 from healthwatch.rulefile.conditions.labels import PLACEMENT
 from healthwatch.rulefile.lint import Facts
 from healthwatch.rulefile.load import BUILTIN, load_rules
@@ -55,10 +57,12 @@ def load_all(source: str | Path | yamlfile.Document, environment: Mapping[str, s
         return Checked(None, Loaded((), ()), tuple(in_order(ours.diagnostics)))
     rules = load_rules(_present(config, ours), config.override, Facts(config.top_k, config.experts))
     _check_overrides(ours, config, rules)
+    _move_to_overrides(ours, rules)
     _check_ladders(ours, config, rules)
     _check_logits(ours, config, rules)
     _check_groups(ours, config, rules)
-    found = (*in_order(ours.diagnostics), *rules.diagnostics)
+    moved = {each.found for each in rules.overridden}
+    found = (*in_order(ours.diagnostics), *(each for each in rules.diagnostics if each not in moved))
     return Checked(None if errors(found) else config, rules, found, config)
 
 
@@ -101,14 +105,24 @@ def _check_overrides(ours: Section, config: Config, rules: Loaded) -> None:
                 ours.report("HW019", message, "override", name, "params", param, at_key=True, help=mend)
 
 
+def _move_to_overrides(ours: Section, rules: Loaded) -> None:
+    """What is wrong with a rule only because of its override is told where that stands."""
+    for each in rules.overridden:
+        found, place = each.found, ("override", each.rule, *each.path)
+        label = f'rule "{each.rule}"' if found.span is None else f'rule "{each.rule}" of {found.span.file}'
+        fields = {"severity": found.severity, "help": found.help, "label": label}
+        ours.report(found.code, found.message, *place, at_key=found.code == "HW041", **fields)
+
+
 def _check_ladders(ours: Section, config: Config, rules: Loaded) -> None:
     """A rule that names a ladder needs it; one whose severity has none is recorded and tells nobody."""
     silent = {rule.severity for rule in rules.rules if rule.escalation is None} - {*config.escalation, "info"}
     for severity in sorted(silent):
         message = f'there is no ladder "{severity}": rules of this severity are recorded and tell nobody'
-        ours.report(
-            "HW035", message, "escalation", at_key=True, severity="info", help=f"add {severity}: [{{log: {severity}}}]"
-        )
+        level = LOG_ONLY.get(severity, LOG_ONLY["critical"])[0].argument
+        mend = f"add {severity}: [{{log: {level}}}]"
+        ours.report("HW035", message, "escalation", at_key=True, severity="info", help=mend)
+    _check_unused(ours, config, rules)
     for rule in rules.rules:
         if rule.escalation is None or rule.escalation in config.escalation:
             continue
@@ -117,6 +131,21 @@ def _check_ladders(ours: Section, config: Config, rules: Loaded) -> None:
         message = f'rule "{rule.name}" climbs the ladder "{rule.escalation}", which is not here'
         mend = suggest(rule.escalation, config.escalation, "ladders")
         ours.report("HW035", message, *place, at_key=not own, help=mend)
+
+
+def _check_unused(ours: Section, config: Config, rules: Loaded) -> None:
+    """A ladder that no rule climbs does nothing; one that looks like another was meant to be that one."""
+    climbed = {*SEVERITIES, *(rule.ladder for rule in rules.rules)}
+    missing = {*(rule.escalation for rule in rules.rules if rule.escalation)} - config.escalation.keys()
+    for name in config.escalation.keys() - climbed:
+        if likely_typo(name, missing):
+            continue  # told where the rule climbs it
+        message, meant = f'no rule climbs the ladder "{name}"', likely_typo(name, climbed)
+        if meant is not None:
+            mend = f'did you mean "{meant}"?'
+            ours.report("HW042", message, "escalation", name, at_key=True, severity="warning", help=mend)
+        elif not errors(rules.diagnostics):
+            ours.report("HW042", message, "escalation", name, at_key=True, severity="info")
 
 
 def _check_groups(ours: Section, config: Config, rules: Loaded) -> None:

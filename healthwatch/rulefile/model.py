@@ -11,6 +11,7 @@ from healthwatch.stream.ticks import Duration
 if TYPE_CHECKING:
     from healthwatch.diagnostics import Diagnostic, Span
     from healthwatch.promql.parse import Expression
+    from healthwatch.rulefile.overriding import Overridden
     from healthwatch.rulefile.template import Template
 
 Mode: TypeAlias = Literal["active", "shadow"]
@@ -58,10 +59,11 @@ class Loaded:
     """The rules of all sources.
 
     `rules` holds the enabled ones without an error, `metrics` what the files declare, `parameters` every rule that
-    the files name with the names of its parameters.
+    the files name with the names of its parameters; `overridden` are those of the diagnostics that overrides caused.
     """
 
     rules: tuple[Rule, ...]
     diagnostics: tuple[Diagnostic, ...]
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    overridden: tuple[Overridden, ...] = ()

@@ -322,6 +322,62 @@ def test_a_severity_without_a_ladder_is_told(check: LoadAll) -> None:
     assert found.message == 'there is no ladder "warning": rules of this severity are recorded and tell nobody'
 
 
+@pytest.mark.parametrize(
+    ("override", "code", "severity", "under", "help_"),
+    [
+        ("{labels: {severity: criticl, team: x}}", "HW020", "warning", "criticl", 'did you mean "critical"?'),
+        ("{labels: {team: '{{ $value }}'}}", "HW016", "error", "'{{ $value }}'", "annotations can"),
+        ("{labels: {severty: critical}}", "HW041", "warning", "severty", 'did you mean "severity"?'),
+        ("{params: {k: abc}}", "HW105", "error", "abc", ""),
+    ],
+)
+def test_what_an_override_spoils_is_told_where_it_stands(
+    check: LoadAll, tmp_path: Path, override: str, code: str, severity: str, under: str, help_: str
+) -> None:
+    text = f"healthwatch:\n  rules: [own.yaml]\n  override: {{Own: {override}}}\n"
+    checked = check(text)
+    found = next(each for each in checked.diagnostics if each.code != "HW035")
+    assert (found.code, found.severity, found.help) == (code, severity, help_)
+    assert found.span is not None
+    assert Path(found.span.file).name != "own.yaml"
+    assert text.splitlines()[found.span.line - 1][found.span.column - 1 : found.span.end_column - 1] == under
+    assert [each.code for each in checked.diagnostics if each.code != "HW035"] == [code]
+    assert (checked.config is None) == (severity == "error")
+
+
+def test_a_fault_of_the_rule_itself_stays_at_the_rule(check: LoadAll, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(RULE.replace("warning", "wrning"), encoding="utf-8")
+    found = check("healthwatch: {rules: [bad.yaml], override: {Own: {params: {k: 3}, labels: {team: x}}}}").diagnostics
+    (severity,) = (each for each in found if each.code == "HW020")
+    assert severity.span is not None
+    assert Path(severity.span.file).name == "bad.yaml"
+
+
+def test_the_ladder_that_is_proposed_can_be_used(check: LoadAll) -> None:
+    text = "healthwatch: {rules: [own.yaml], override: {Own: {labels: {severity: %s}}}, escalation: {critical: []%s}}"
+    (found,) = (each for each in check(text % ("hgih", "")).diagnostics if each.code == "HW035")
+    assert found.help == "add hgih: [{log: error}]"
+    mended = check(text % ("hgih", ", " + found.help.removeprefix("add ")))
+    assert [each.code for each in mended.diagnostics] == ["HW020"]
+
+
+@pytest.mark.parametrize(
+    ("ladder", "severity", "help_"),
+    [
+        ("warnig", "warning", 'did you mean "warning"?'),
+        ("nigth", "warning", 'did you mean "night"?'),
+        ("page", "info", ""),
+    ],
+)
+def test_a_ladder_that_no_rule_climbs(check: LoadAll, ladder: str, severity: str, help_: str) -> None:
+    ladders = "{info: [], critical: [{log: error}], warning: [], night: []}"
+    climbing = f"rules: [own.yaml], override: {{Own: {{escalation: night}}}}, escalation: {ladders}"
+    assert check(f"healthwatch: {{{climbing}}}").diagnostics == ()
+    (found,) = check(f"healthwatch: {{{climbing.replace('night: []', f'night: [], {ladder}: []')}}}").diagnostics
+    assert (found.code, found.severity, found.help) == ("HW042", severity, help_)
+    assert found.message == f'no rule climbs the ladder "{ladder}"'
+
+
 def test_a_problem_of_a_rule_refuses_the_config(check: LoadAll, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(RULE.replace("loss > $k", "loss >"), encoding="utf-8")
     checked = check("healthwatch: {rules: [bad.yaml]}")

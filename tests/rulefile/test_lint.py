@@ -171,6 +171,34 @@ def test_action_and_severity(tmp_path: Path) -> None:
     assert (found.code, marked(found)) == ("HW028", "annotations")
 
 
+@pytest.mark.parametrize(
+    ("group", "rule", "told"),
+    [
+        ("{}", "labels: {severty: info, team: x}, annotations: {action: x}", {"severty": "severity"}),
+        (
+            "{}",
+            "labels: {Severity: info}, annotations: {sumary: x, acton: y}",
+            {"Severity": "severity", "sumary": "summary", "acton": "action"},
+        ),
+        ("{severiti: info}", "labels: {severity: info}, annotations: {action: x}", {"severiti": "severity"}),
+        (
+            "{severity: info}",
+            "labels: {tier: a}, annotations: {actions: x, action: y, description: z, runbook_url: u}",
+            {},
+        ),
+    ],
+)
+def test_names_that_nearly_are_known(tmp_path: Path, group: str, rule: str, told: dict[str, str]) -> None:
+    rules = ", ".join(f"{{alert: {name}, expr: loss > 3, {rule}}}" for name in "AB")
+    (tmp_path / "r.yaml").write_text(f"groups: [{{name: g, labels: {group}, rules: [{rules}]}}]\n", encoding="utf-8")
+    found = [each for each in load_rules([tmp_path / "r.yaml"]).diagnostics if each.code == "HW041"]
+    assert {marked(each): each.help for each in found} == {
+        name: f'did you mean "{meant}"?' for name, meant in told.items()
+    }
+    assert len(found) == (1 if "severiti" in told else 2 * len(told))
+    assert {each.severity for each in found} <= {"warning"}
+
+
 def test_false_alarms_are_as_many_as_reckoned(tmp_path: Path) -> None:
     """On the noise that the message names, fed to the engine; 200 samples of history, so that the baseline is nearly exact."""
     (found,) = lint(tmp_path, "expr: spike_ratio(micro_norm[200]) > 4")
