@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from healthwatch.alerting.block import RuleText
 from healthwatch.alerting.model import Incident, Intent
-from healthwatch.alerting.text import number_text, place_text, series_text
+from healthwatch.alerting.text import place_text, reading_text
 
 LOGGER = logging.getLogger("healthwatch")
 LEVELS = {
@@ -62,7 +62,7 @@ def _worst(incident: Incident) -> str:
         return "no series"
     worst = incident.firing[0]
     more = f" and {incident.count - 1} more" if incident.count > 1 else ""
-    return f"{series_text(worst.labels)} = {number_text(worst.value)}{more}"
+    return f"{reading_text(worst.labels, worst.value)}{more}"
 
 
 def _when(incident: Incident) -> str:

@@ -14,6 +14,7 @@ from healthwatch.alerting.model import Incident, LabelSet, Now, Sample
 from healthwatch.alerting.text import code, number_text, one_line, place_text, series_text, time_text
 
 SERIES = 10  # listed where the rule is not known
+MARKS = ("inhibited", "silenced")
 
 
 class Annotation(Protocol):
@@ -83,7 +84,7 @@ def sentence(incident: Incident, annotations: Mapping[str, Annotation]) -> str:
     if "summary" in annotations:
         return _filled(annotations["summary"], incident)
     worst = _worst(incident)
-    return f"{code(series_text(worst.labels))} is {number_text(worst.value)}"
+    return f"{code(series_text(worst.labels)) if worst.labels else 'the value'} is {number_text(worst.value)}"
 
 
 def _filled(annotation: Annotation, incident: Incident) -> str:
@@ -121,13 +122,17 @@ def _capture(note: CaptureNote) -> str:
 
 def _listing(head: str, samples: Sequence[Sample], count: int, limit: int) -> list[str]:
     """The first `limit` of `count` series with their values, and how many more there are."""
-    shown = [f"{code(series_text(one.labels))} {number_text(one.value)}{_measured(one)}" for one in samples[:limit]]
+    shown = [f"{_named(one)}{number_text(one.value)}{_measured(one)}" for one in samples[:limit]]
     if count == 1 and shown:
         return [f"- {head}: {shown[0]}"]
     more = count - len(shown)
     lines = [f"- {head} {len(shown)} of {count} series:"] if samples else []
     lines += [f"    - {line}" for line in shown]
     return lines + ([f"    - … {more} more"] if more else [])
+
+
+def _named(sample: Sample) -> str:
+    return f"{code(series_text(sample.labels))} " if sample.labels else ""
 
 
 def _measured(sample: Sample) -> str:
@@ -148,5 +153,7 @@ def _same(one: float, other: float) -> bool:
 
 
 def standing(incident: Incident) -> str:
+    """Its severity, and how it has ended or what holds it back."""
     ending = {"resolved": ", resolved", "expired": ", stopped reporting"}.get(incident.ending or "", "")
-    return incident.severity + ending
+    marks = [f", {mark}" for mark in MARKS if incident.quiet and getattr(incident, mark)]
+    return incident.severity + ending + "".join(marks)

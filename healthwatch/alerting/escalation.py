@@ -222,7 +222,7 @@ def _tell(
     after = Told(
         members=known,
         waiting={},
-        severity=max(severity_rank(incident.severity) for incident in members),
+        severity=max(severity_rank(incident.severity) for incident in members if not _silenced(incident)),
         joined=_joined(members),
         last=now,
         repeat=min(repeats, key=lambda repeat: (repeat.steps or 0, repeat.seconds or 0.0), default=None),
@@ -244,10 +244,11 @@ def _news(
     if any(severity_rank(incident.severity) > told.severity for incident in joins):
         return "severity"
     elapsed = now.since(told.last)
+    if all(incident.held for incident in active):
+        return None
     if (joins or _joined(members) >= 2 * told.joined) and _over(interval, elapsed, mode):
         return "joined"
-    held = all(incident.held for incident in active)
-    if told.repeat is not None and not held and _again(told.repeat, elapsed, mode):
+    if told.repeat is not None and _again(told.repeat, elapsed, mode):
         return "repeat"
     return None
 
@@ -265,7 +266,12 @@ def _again(repeat: Duration, elapsed: tuple[int, float], mode: Mode) -> bool:
 
 
 def _joined(members: Iterable[Incident]) -> int:
-    return sum(incident.joined for incident in members if incident.active)
+    """How many alerts have fired; those of whom somebody has asked not to hear are no news."""
+    return sum(incident.joined for incident in members if incident.active and not incident.silenced)
+
+
+def _silenced(incident: Incident) -> bool:
+    return incident.active and incident.silenced
 
 
 def _intent(key: GroupKey, reason: Reason, members: tuple[Incident, ...], now: Now) -> Intent:

@@ -40,7 +40,9 @@ def render(
     `extra` is for receivers that take more than text: `alerts` for an Alertmanager, a `plot` to be drawn.
     """
     context = Context(run, rank, rules, captures or {}, zone, output)
-    incidents = _in_order(intent.incidents)
+    incidents = _in_order(intent.loud)
+    named = {incident.id for incident in incidents}
+    held = _in_order([incident for incident in intent.incidents if incident.id not in named])
     parts = [_opening(intent, incidents, context)]
     parts += [
         block(incident, context, SERIES_BESIDE if number else None)
@@ -49,6 +51,7 @@ def render(
     if incidents[BLOCKS:]:
         parts.append(f"… {len(incidents) - BLOCKS} more incidents, named above")
     parts += _how_to_silence(incidents, output)
+    parts += [f"Held back: {_names(held)}"] if held else []
     return Notice(
         id=notice_id(intent),
         receiver=str(intent.argument),
@@ -56,7 +59,7 @@ def render(
         severity=intent.severity,
         title=_title(intent, incidents, run),
         body="\n\n".join(parts) + "\n",
-        incidents=tuple(incident.id for incident in incidents),
+        incidents=tuple(incident.id for incident in (*incidents, *held)),
         now=intent.now,
         extra=_extra(incidents, context),
     )
@@ -106,7 +109,7 @@ _NEWS: Mapping[str, Callable[[Intent], str]] = {
 
 
 def _opening(intent: Intent, incidents: Sequence[Incident], context: Context) -> str:
-    """Where this comes from, what is new, and every incident by name, so that no cut can take one away."""
+    """Where this comes from, what is new, and every incident that it is about, so that no cut can take one away."""
     news = _NEWS[intent.reason](intent)
     line = f"Run {code(context.run)}, rank {context.rank}, {place_text(intent.now.step, None)}"
     line += f": {news}." if news else "."
@@ -129,8 +132,8 @@ def _first_to_fire(incidents: Sequence[Incident]) -> str:
     if not known or sum(incident.joined for incident in incidents) < 2:
         return ""
     first = min(known, key=_began)
-    where = f"{code(series_text(first.first or ()))} " if first.first else ""
-    return f" First to fire: {where}({first.rule}), {place_text(first.since.step, first.micro_step)}."
+    what = f"{code(series_text(first.first))} ({first.rule})" if first.first else first.rule
+    return f" First to fire: {what}, {place_text(first.since.step, first.micro_step)}."
 
 
 def _began(incident: Incident) -> tuple[object, ...]:
@@ -162,7 +165,7 @@ def _plot(incident: Incident, run: str) -> dict[str, object]:
         "fired": incident.since.step,
         "series": [
             {
-                "name": series_text(trace.labels),
+                "name": series_text(trace.labels) if trace.labels else incident.rule,
                 "steps": list(trace.steps),
                 "values": [value if math.isfinite(value) else number_text(value) for value in trace.values],
                 "threshold": trace.threshold,

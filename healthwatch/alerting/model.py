@@ -171,6 +171,11 @@ class Incident:
         """Whether nobody is to be told for now."""
         return self.inhibited or self.silenced
 
+    @property
+    def quiet(self) -> bool:
+        """Whether it fires and is held: of an end is told, whatever holds the incident."""
+        return self.active and self.held
+
 
 Reason: TypeAlias = Literal["opened", "joined", "severity", "repeat", "resolved"]
 
@@ -188,8 +193,13 @@ class Intent:
     look: int = 0  # between two steps: which look since the last one
 
     @property
+    def loud(self) -> tuple[Incident, ...]:
+        """What it is about: those that are not held back, or all of them where all are."""
+        return tuple(incident for incident in self.incidents if not incident.quiet) or self.incidents
+
+    @property
     def severity(self) -> str:
-        return max((incident.severity for incident in self.incidents), key=severity_rank, default="info")
+        return max((incident.severity for incident in self.loud), key=severity_rank, default="info")
 
 
 @dataclass(frozen=True, slots=True)

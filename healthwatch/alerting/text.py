@@ -17,6 +17,11 @@ def series_text(labels: LabelSet) -> str:
     return f"{metric}{{{inside}}}" if inside or not metric else metric
 
 
+def reading_text(labels: LabelSet, value: float) -> str:
+    """`loss = 2.38`; where a series has no name and no labels, as a sum has none, the number alone."""
+    return f"{series_text(labels)} = {number_text(value)}" if labels else number_text(value)
+
+
 def number_text(value: float) -> str:
     """At most six significant digits; NaN and infinities as Prometheus writes them."""
     if math.isnan(value):

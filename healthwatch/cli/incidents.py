@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from healthwatch.alerting.message import number_text, place_text, series_text, time_text
 from healthwatch.alerting.model import Incident, Notice
-from healthwatch.recording import Run, dump
+from healthwatch.alerting.text import place_text, reading_text, time_text
+from healthwatch.recording import Attempt, Run, dump
 
 
 @click.command("incidents")
@@ -26,7 +26,30 @@ def command(run: Path, output: str) -> None:
         incidents = opened.incidents()
         notices = [(delivery.notice, delivery.accepted) for delivery in opened.outbox()]
         taken = opened.acceptances()
-    click.echo(as_json(incidents, notices, taken) if output == "json" else as_text(incidents, notices, taken), nl=False)
+        where = _where(opened.last_step(), opened.attempts())
+    if output == "json":
+        click.echo(as_json(incidents, notices, taken), nl=False)
+    else:
+        click.echo(f"{where}\n{as_text(incidents, notices, taken)}", nl=False)
+
+
+ENDS = {"end": "finished", "stopped": "stopped by a rule"}
+ASKED = ("KeyboardInterrupt", "SystemExit", "GeneratorExit")  # ends that are no errors
+
+
+def _where(last_step: int, attempts: Sequence[Attempt]) -> str:
+    """How far the run has come, and whether what fires still does."""
+    last = attempts[-1] if attempts else None
+    attempt = f", attempt {last.number}" if last is not None and last.number > 1 else ""
+    return f"last step {last_step}{attempt}: {_ending(last)}"
+
+
+def _ending(last: Attempt | None) -> str:
+    if last is None or last.ended is None:
+        return "no end recorded (still running, or killed)"
+    reason = last.reason or ""
+    how = ENDS.get(reason) or (f"stopped by {reason}" if reason in ASKED else f"failed with {reason}")
+    return f"{how} {time_text(last.ended)}"
 
 
 Notices = Sequence[tuple[Notice, float | None]]
@@ -70,7 +93,7 @@ def _incident(incident: Incident) -> str:
     since = f"{place_text(incident.since.step, incident.micro_step)}, {time_text(incident.since.time)}"
     until = f", until step {incident.ended.step}" if incident.ended is not None else ""
     worst = incident.firing[0] if incident.firing else None
-    series = f": {series_text(worst.labels)} = {number_text(worst.value)}" if worst is not None else ""
+    series = f": {reading_text(worst.labels, worst.value)}" if worst is not None else ""
     more = f" and {incident.count - 1} more" if incident.count > 1 else ""
     extra = f" [{', '.join(marks)}]" if marks else ""
     return f"{incident.id} ({incident.severity}) {state}{extra}, since {since}{until}{series}{more}"

@@ -12,15 +12,17 @@ from pathlib import Path
 import click
 
 from healthwatch.alerting.message import time_text
-from healthwatch.alerting.silence import Matcher, Silence, parse_matcher
+from healthwatch.alerting.model import Now
+from healthwatch.alerting.silence import Matcher, Silence, mark, parse_matcher
 from healthwatch.diagnostics import Diagnostic, Invalid, suggest
 from healthwatch.promql.regex import compile_regex
-from healthwatch.recording import Run
-from healthwatch.replay import load_replay
+from healthwatch.recording import Run, book_of
+from healthwatch.replay import Version, load_replay
 from healthwatch.session import control
 from healthwatch.session.failing import RULE
 from healthwatch.stream.ticks import parse_duration
 
+NAMED = 5  # incidents that a new silence is said to fit
 OF_EVERY_ALERT = ("alertname", "rank", "run", "severity")
 
 
@@ -64,19 +66,46 @@ def add(run: Path, matchers: tuple[str, ...], duration: str | None, until_step: 
         author=_author(),
     )
     control.write(_output(run), silence)
-    click.echo(silence.id)
-    for remark in _remarks(_output(run), silence.matchers):
+    click.echo(silence.id)  # alone on stdout, for scripts
+    output = _output(run)
+    versions = _versions(output)
+    click.echo(f"in force {_limits(silence)}{_fits(output, silence, versions)}", err=True)
+    for remark in _remarks(output, silence.matchers, versions):
         click.echo(remark, err=True)
 
 
-def _remarks(output: Path, matchers: Sequence[Matcher]) -> Iterator[str]:
+def _versions(output: Path) -> Sequence[Version]:
+    """The rules that the run has been watched with; none where that is not known."""
+    with suppress(Invalid):
+        return load_replay(output).versions if any(output.glob("rank_*.sqlite")) else ()
+    return ()
+
+
+def _fits(output: Path, silence: Silence, versions: Sequence[Version]) -> str:
+    """Which incidents that are open on any rank would be held back now."""
+    if not versions:
+        return ""
+    labels = {rule.name: rule.labels for rule in versions[-1].rules}
+    found = []
+    for file in sorted(output.glob("rank_*.sqlite")):
+        with suppress(Invalid), Run.open(file) as run:
+            book, now = book_of(run.state()), Now(run.last_step(), silence.starts)
+            site = {"run": str(run.meta.get("run", "")), "rank": str(run.meta.get("rank", 0))}
+            marked = (mark(each, [silence], {**labels.get(each.rule, {}), **site}, book, now) for each in book.open())
+            found += [each.id for each in marked if each.silenced]
+    if not found:
+        return "; it fits no open incident now"
+    names = list(dict.fromkeys(found))
+    more = f" and {len(names) - NAMED} more" if names[NAMED:] else ""
+    count = f"{len(found)} open incident{'s' if len(found) > 1 else ''}"
+    return f"; it fits {count} now: {', '.join(names[:NAMED])}{more}"
+
+
+def _remarks(output: Path, matchers: Sequence[Matcher], versions: Sequence[Version]) -> Iterator[str]:
     """Names that nothing recorded so far has: a slip would silence nothing, or everything else."""
-    if not any(output.glob("rank_*.sqlite")):
+    if not versions:
         return
-    try:
-        rules = [rule for version in load_replay(output).versions for rule in version.rules]
-    except Invalid:
-        return
+    rules = [rule for version in versions for rule in version.rules]
     names = {RULE, *(rule.name for rule in rules)}
     with Run.open(output) as recorded:
         labels = {*OF_EVERY_ALERT, *recorded.label_names(), *(label for rule in rules for label in rule.labels)}
@@ -114,15 +143,19 @@ def list_(run: Path, *, everything: bool) -> None:
     click.echo("\n".join(lines) or "there is no silence")
 
 
-def _line(silence: Silence, *, ended: bool) -> str:
+def _limits(silence: Silence, *, ended: bool = False) -> str:
     limits = []
     if silence.ends is not None:
         limits.append(f"{'ended' if ended else 'until'} {time_text(silence.ends)}")
     if silence.until_step is not None:
         limits.append(f"up to step {silence.until_step}")
+    return ", ".join(limits)
+
+
+def _line(silence: Silence, *, ended: bool) -> str:
     about = " by ".join(part for part in (silence.comment, silence.author) if part)
     matchers = " ".join(str(matcher) for matcher in silence.matchers)
-    return f"{silence.id}  {matchers}  {', '.join(limits)}" + (f"  ({about})" if about else "")
+    return f"{silence.id}  {matchers}  {_limits(silence, ended=ended)}" + (f"  ({about})" if about else "")
 
 
 @command.command("expire")

@@ -3,7 +3,7 @@
 from healthwatch.recording.codec import dump
 from healthwatch.recording.origin import describe, write_rules
 from healthwatch.recording.run import Attempt, Delivery, Reload, Run
-from healthwatch.recording.state import Snapshots, reach, recall, revive, rows_of
+from healthwatch.recording.state import Snapshots, book_of, reach, recall, revive, rows_of
 from healthwatch.recording.writer import Recording
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Reload",
     "Run",
     "Snapshots",
+    "book_of",
     "describe",
     "dump",
     "reach",

@@ -185,8 +185,13 @@ class Run:
         return [json.loads(text) for (text,) in rows]
 
     def outbox(self) -> list[Delivery]:
-        rows = self._connection.execute("SELECT notice, accepted FROM outbox ORDER BY rowid")
-        return [Delivery(notice_of(text), accepted) for text, accepted in rows]
+        """Accepted by every URL, whoever sent it: the run, or `deliver`."""
+        elsewhere = {each.notice: each.time for each in Delivered(self.path).news() if each.whole}
+        rows = self._connection.execute("SELECT id, notice, accepted FROM outbox ORDER BY rowid")
+        return [
+            Delivery(notice_of(text), accepted if accepted is not None else elsewhere.get(id_))
+            for id_, text, accepted in rows
+        ]
 
     def pending(self) -> list[Untold]:
         """Notices that not every URL of their receiver has taken, neither from the run nor from `deliver`."""
@@ -200,6 +205,10 @@ class Run:
         for each in Delivered(self.path).news():
             found.setdefault(each.notice, {}).setdefault(each.target, each.time)
         return found
+
+    def state(self) -> dict[str, bytes]:
+        """Where alerting stood at the last step, as `recording.state` reads it."""
+        return {key: bytes(value) for key, value in self._connection.execute("SELECT key, value FROM state")}
 
     @property
     def thinned(self) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from healthwatch.alerting.book import Book
 from healthwatch.alerting.escalation import Standing, Told
 from healthwatch.alerting.ledger import Ledger
 from healthwatch.alerting.model import Incident, LabelSet, Now
@@ -171,20 +172,13 @@ def revive(engine: Engine, rows: Mapping[str, bytes]) -> None:
     engine.clock.revive(*msgspec.msgpack.decode(rows["clock"], type=tuple[Now | None, Now]))
     last = engine.clock.moments[0]
     known = msgspec.msgpack.decode(rows["watches"], type=dict[str, _Watch])
-    incidents: dict[str, Incident] = {}
-    for _, encoded in _under("incident:", rows):
-        found = msgspec.msgpack.decode(encoded, type=Incident)
-        incidents[found.id] = found
+    incidents = {found.id: found for found in _incidents(rows)}
     for watch in engine.watches:
         name = watch.rule.name
         if name in known:
             watch.rows.extend(known[name].rows)
             watch.silent, watch.first_step = known[name].silent, known[name].first_step
-        if f"alerts:{name}" in rows:
-            labels = msgspec.msgpack.decode(rows[f"labels:{name}"], type=list[LabelSet])
-            engine.book.page(name).ledger.revive(
-                labels, _unpacked(rows[f"alerts:{name}"], rows.get(f"moved:{name}", NOTHING))
-            )
+        _revive_alerts(engine.book, name, rows)
     rules = {watch.rule.name for watch in engine.watches}
     for name, incident in incidents.items():
         if incident.rule in rules:
@@ -192,6 +186,26 @@ def revive(engine: Engine, rows: Mapping[str, bytes]) -> None:
         else:
             incidents[name] = replace(incident, ended=last, ending="expired")
     engine.standing = _revived(msgspec.msgpack.decode(rows["standing"], type=_Standing), incidents)
+
+
+def book_of(rows: Mapping[str, bytes]) -> Book:
+    """The open incidents and the alerts of their rules, for whoever asks what is open in a run."""
+    book = Book()
+    for incident in _incidents(rows):
+        book.keep(incident)
+        _revive_alerts(book, incident.rule, rows)
+    return book
+
+
+def _incidents(rows: Mapping[str, bytes]) -> list[Incident]:
+    return [msgspec.msgpack.decode(encoded, type=Incident) for _, encoded in _under("incident:", rows)]
+
+
+def _revive_alerts(book: Book, rule: str, rows: Mapping[str, bytes]) -> None:
+    if f"alerts:{rule}" in rows:
+        labels = msgspec.msgpack.decode(rows[f"labels:{rule}"], type=list[LabelSet])
+        alerts = _unpacked(rows[f"alerts:{rule}"], rows.get(f"moved:{rule}", NOTHING))
+        book.page(rule).ledger.revive(labels, alerts)
 
 
 def _under(prefix: str, rows: Mapping[str, bytes]) -> Iterable[tuple[str, bytes]]:

@@ -169,7 +169,7 @@ class Recording:
         """Only what tells one state of an incident from another is worth a row; its values move at every step."""
         state = (
             *(incident.severity, incident.count, incident.joined),
-            *(incident.inhibited, incident.ended, incident.ending),
+            *(incident.inhibited, incident.silenced, incident.ended, incident.ending),
         )
         if self._shown.get(incident.id) == state:
             return False

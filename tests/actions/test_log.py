@@ -40,6 +40,14 @@ def test_one_line_names_rule_series_value_step_micro_step_and_severity(caplog):
     )
 
 
+def test_a_series_without_labels_has_no_braces(caplog):
+    caplog.set_level(logging.INFO)
+    alone = incident(firing=(Sample((), 2.38),), count=1, ended=Now(163, 0.0), ending="resolved", micro_step=None)
+    log.write(Intent("log", "error", "resolved", (alone,), NOW))
+    [record] = caplog.records
+    assert record.getMessage() == "GradNormSpike resolved (critical): 2.38 since step 151, until step 163"
+
+
 def test_the_end_is_told_as_info(caplog):
     caplog.set_level(logging.INFO)
     ended = incident(ended=Now(163, 0.0), ending="resolved", micro_step=None)

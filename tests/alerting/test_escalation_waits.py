@@ -32,7 +32,7 @@ def told(intents):
     ]
 
 
-A, B = incident("A", at(10, 0.0)), incident("B", at(12, 2.0))
+A, B, C = incident("A", at(10, 0.0)), incident("B", at(12, 2.0)), incident("C", at(10, 0.0))
 
 
 def test_joins_wait_no_longer_than_a_minute_of_wall_clock():
@@ -94,6 +94,34 @@ def test_a_silenced_incident_is_told_when_the_silence_ends():
     over = replace(A, silenced=True, ended=at(30, 20.0), ending="resolved")
     intents, _ = escalate([over], standing, policy(), at(30, 20.0))
     assert told(intents) == [("resolved", ("A",))], "whoever was told of it is told of its end"
+
+
+def test_what_doubles_while_it_is_silenced_is_no_news():
+    grown, quiet = replace(A, joined=40), replace(A, joined=40, silenced=True)
+    _, standing = escalate([A], Standing(), policy(), at(10, 0.0))
+    intents, standing = escalate([quiet], standing, policy(), at(300, 50.0))
+    assert told(intents) == []
+    intents, standing = escalate([quiet, B], standing, policy(), at(301, 51.0))
+    assert told(intents) == [("joined", ("A", "B"))]
+    intents, standing = escalate([quiet, B], standing, policy(), at(600, 99.0))
+    assert told(intents) == []
+    intents, standing = escalate([grown, B], standing, policy(), at(601, 100.0))
+    assert told(intents) == [("joined", ("A", "B"))], "the silence is over, and the message before was not about it"
+
+
+def test_where_all_are_inhibited_nothing_is_sent():
+    _, standing = escalate([A], Standing(), policy(), at(10, 0.0))
+    intents, _ = escalate([replace(A, joined=40, inhibited=True)], standing, policy(), at(300, 50.0))
+    assert told(intents) == []
+
+
+def test_what_is_more_severe_than_all_that_is_not_silenced_is_told_at_once():
+    worse, small, quiet = replace(B, severity="critical"), replace(A, severity="warning"), replace(C, silenced=True)
+    _, standing = escalate([C], Standing(), policy(), at(10, 0.0))
+    intents, standing = escalate([quiet, small], standing, policy(), at(100, 50.0))
+    assert told(intents) == [("joined", ("C", "A"))]
+    intents, _ = escalate([quiet, small, worse], standing, policy(), at(101, 51.0))
+    assert told(intents) == [("severity", ("C", "A", "B"))]
 
 
 def test_what_joins_while_it_is_silenced_rides_with_nobody():

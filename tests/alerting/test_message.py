@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from healthwatch.actions.captures.manifest import CaptureNote
 from healthwatch.alerting.message import number_text, render, series_text
-from healthwatch.alerting.model import SEVERITIES, Incident, Intent, Now, Sample
+from healthwatch.alerting.model import SEVERITIES, Incident, Intent, Now, Sample, Trace
 from healthwatch.rulefile.template import Template, compile_template
 
 CHINA = timezone(timedelta(hours=8))
@@ -137,6 +137,54 @@ def test_a_group_names_every_incident_first():
     assert told.body.count("Worst 3 of 30") == 4, "the first one at length, the others in short"
 
 
+def test_what_is_held_stands_last_in_one_line():
+    """A silenced incident that the receiver knows of leads no message: no title, count, severity or command."""
+    held = incident("NaNLoss", "critical", silenced=True, firing=series(2), since=Now(2, 1_800_000_000.0))
+    quiet = incident("NormSpike", "warning", inhibited=True, since=Now(3, 1_800_000_000.0))
+    first = series(1, "loss")[0].labels
+    new = [incident(name, "warning", firing=series(2), first=first) for name in ("LossHigh", "LossLow")]
+    intent = Intent("notify", "oncall", "joined", (replace(held, first=()), quiet, *new), NOW, (("run", "demo"),))
+    told = render(intent, run="demo", rank=3, rules={}, zone=CHINA, output=Path("out"))
+    assert (told.title, told.severity) == ("WARNING: LossHigh and 1 more, run demo", "warning")
+    head, *_, command, last = told.body.strip().split("\n\n")
+    assert head.splitlines()[1] == "2 incidents, 2 firing: `LossHigh` (warning), `LossLow` (warning)"
+    assert 'First to fire: `loss{param="decoder.layers.0.wq"}` (LossHigh)' in head
+    assert command == "To silence it: `healthwatch silence add out 'alertname=~LossHigh|LossLow' --for 2h`"
+    assert last == "Held back: `NaNLoss` (critical, silenced), `NormSpike` (warning, inhibited)"
+    assert told.body.count("NaNLoss") == told.body.count("NormSpike") == 1
+    assert told.incidents == ("LossHigh@153", "LossLow@153", "NaNLoss@153", "NormSpike@153")
+    assert [alert["labels"]["alertname"] for alert in told.extra["alerts"]] == ["LossHigh", "LossLow"]
+
+
+def test_beside_what_is_held_one_incident_is_told_as_one_alone():
+    told = message(incident("NaNLoss", silenced=True), incident(severity="warning"), reason="severity")
+    assert told.title == "WARNING: GradNormSpike, run demo"
+    assert told.body.splitlines()[0] == "Run `demo`, rank 3, step 153: now warning."
+    assert "incidents" not in told.body
+
+
+def test_an_end_is_told_whatever_held_the_incident():
+    ended = incident(ended=NOW, ending="resolved", silenced=True, inhibited=True)
+    told = message(ended, reason="resolved")
+    assert told.title == "RESOLVED: GradNormSpike (critical), run demo"
+    assert "- Resolved at step 153" in told.body
+    assert "Held back" not in told.body
+
+
+def test_a_series_without_labels_has_no_braces():
+    """A rule on one sum: nothing names its series."""
+    alone = incident(firing=(Sample((), 3.38, now=3.4, baseline=1.1),), first=(), joined=2, count=1)
+    told = message(alone)
+    assert "{}" not in told.body
+    assert told.body.splitlines()[0] == (
+        "Run `demo`, rank 3, step 153. First to fire: GradNormSpike, step 151, micro-step 2."
+    )
+    assert "**GradNormSpike** (critical): the value is 3.38" in told.body
+    assert "- Worst: 3.38 (now 3.4, baseline 1.1, ratio 3.09091)" in told.body
+    traced = replace(alone, traces=(Trace((), (1.0,), (3.38,)),))
+    assert message(traced).extra["plot"]["series"][0]["name"] == "GradNormSpike"
+
+
 def test_a_great_many_incidents_are_named_at_least():
     told = message(*(incident(f"Rule{number}") for number in range(40)))
     assert all(f"`Rule{number}`" in told.body for number in range(40))
@@ -239,17 +287,19 @@ words = st.text('ab`*_<>{}"\\ \n梯🔥', max_size=20)
 @given(
     st.lists(
         st.builds(
-            lambda rule, severity, value, label, ended: incident(
+            lambda rule, severity, value, label, ended, silenced: incident(
                 rule or "R",
                 severity,
                 firing=(Sample((("param", label),), value),),
                 ended=NOW if ended else None,
                 ending="resolved" if ended else None,
+                silenced=silenced,
             ),
             words,
             st.sampled_from(SEVERITIES),
             st.floats(),
             words,
+            st.booleans(),
             st.booleans(),
         ),
         min_size=1,

@@ -85,7 +85,7 @@ def test_a_silence_reaches_the_running_training(inbox, tmp_path):
     session = healthwatch.load(write_config(tmp_path, [inbox.url])).attach()
     output = tmp_path / "output"
     step(session, times=5)
-    name = cli("silence", "add", output, "alertname=LossHigh", "--for", "1h", "--comment", "known").output.strip()
+    name = cli("silence", "add", output, "alertname=LossHigh", "--for", "1h", "--comment", "known").stdout.strip()
     assert name in cli("silence", "list", output).output
     wait_for(lambda: session._pipeline.engine._silences)
     step(session, loss=9.0, times=3)
@@ -195,6 +195,8 @@ def test_deliver_sends_what_a_run_left_and_the_run_does_not_send_it_again(inbox,
     sent = cli("deliver", tmp_path, "--config", config)
     assert (sent.exit_code, sent.output) == (0, "1 delivered, 0 left\n")
     assert inbox.titles == [HIGH]
+    told = cli("incidents", tmp_path / "output").output
+    assert "oncall: opened at step 6, accepted 20" in told, "by its only URL, and so wholly"
     assert cli("deliver", tmp_path / "output", "--config", config).output == "0 delivered, 0 left\n"
     session = healthwatch.load(config).attach(first_step=7)
     step(session)
