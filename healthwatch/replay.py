@@ -35,6 +35,9 @@ class Source(Protocol):
     """What frames come from; their series are those of its table."""
 
     @property
+    def path(self) -> Path: ...
+
+    @property
     def table(self) -> SeriesTable: ...
 
     def frames(self) -> Iterator[Frame]: ...
@@ -71,7 +74,7 @@ class Replay:
         for number, frame in enumerate(self.source.frames()):
             while due and due[0].frame <= number:
                 version = due.popleft()
-                if version.begins_an_attempt:
+                if version.begins_an_attempt or not number:  # before the first step nothing stands
                     engine = self._restarted(engine, version, number)
                 else:
                     yield engine.replace(version.rules, SILENT, version.no_data_after, (), frame.time)

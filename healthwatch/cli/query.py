@@ -32,7 +32,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`kind` is vector, scalar, matrix or string; `steps` says which were asked for."""
+    """`kind` is vector, scalar, matrix or string; `steps` says which were asked for, also behind the last one."""
 
     kind: str
     steps: Mapping[str, int]
@@ -63,17 +63,22 @@ def command(
     if several and type_of(expression.tree) in ("matrix", "string"):
         raise click.UsageError("--from, --to and --step need a vector or a number")
     with Run.open(run) as opened:
-        first, last = opened.steps or (1, 0)
+        first, _ = opened.steps or (1, 0)
+        last = opened.last_step()
         history = history_of(opened)
     if several:
-        bounds = first if start is None else start, last if end is None else end, step or 1
-        answer = at_steps(expression, history, *bounds)
+        bounds = first if start is None else start, last if end is None else end
+        answer = at_steps(expression, history, *bounds, step or 1, last)
     else:
-        answer = at_step(expression, history, last if at is None else at)
+        bounds = (first, last if at is None else at)
+        answer = at_step(expression, history, bounds[1], last)
     click.echo(as_json(answer) if output == "json" else as_text(answer))
-    if not answer.lines and answer.string is None:
-        for remark in unmet(expression, history):
-            click.echo(remark, err=True)
+    if answer.string is not None:
+        return
+    if max(bounds) > last:
+        click.echo(f"the run ends at step {last}" if last else f"{opened.path.as_posix()} holds no samples", err=True)
+    for remark in () if answer.lines else unmet(expression, history):
+        click.echo(remark, err=True)
 
 
 def unmet(expression: Expression, history: History) -> Iterator[str]:
@@ -113,11 +118,16 @@ def history_of(run: Run) -> History:
     return history
 
 
-def at_step(expression: Expression, history: History, step: int) -> Answer:
-    """The result at the end of a step, in the order of a sorting function where there is one. May raise Invalid."""
+def at_step(expression: Expression, history: History, step: int, last: int) -> Answer:
+    """The result at the end of a step, in the order of a sorting function where there is one. May raise Invalid.
+
+    Nothing where the run, of which `last` is the last step, has not been: the newest samples would pass for its own.
+    """
     kind = type_of(expression.tree)
     if expression.string is not None:
         return Answer("string", {}, (), expression.string)
+    if step > last:
+        return Answer(kind or "vector", {"step": step}, ())
     query = Program(history).add(expression)
     try:
         if kind == "matrix":
@@ -130,14 +140,20 @@ def at_step(expression: Expression, history: History, step: int) -> Answer:
     return Answer(kind or "vector", {"step": step}, tuple(lines))
 
 
-def at_steps(expression: Expression, history: History, start: int, end: int, step: int) -> Answer:
-    """Every series with a result at one of the steps start, start + step ... up to `end`. May raise Invalid."""
+def at_steps(expression: Expression, history: History, start: int, end: int, step: int, last: int) -> Answer:
+    """Every series with a result at one of the steps start, start + step ... up to `end`, or to the run's last one.
+
+    May raise Invalid.
+    """
+    asked = {"from": start, "to": end, "step": step}
+    if start > min(end, last):
+        return Answer("matrix", asked, ())
     query = Program(history).add(expression)
     try:
-        matrix = query.evaluate_range(tick_of(start), tick_of(end), step * TICKS_PER_STEP)
+        matrix = query.evaluate_range(tick_of(start), tick_of(min(end, last)), step * TICKS_PER_STEP)
     except EvaluationError as error:
         raise _no_result(error) from None
-    return Answer("matrix", {"from": start, "to": end, "step": step}, _lines(matrix))
+    return Answer("matrix", asked, _lines(matrix))
 
 
 def _lines(matrix: Matrix) -> tuple[Line, ...]:

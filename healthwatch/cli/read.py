@@ -10,16 +10,19 @@ import click
 import numpy as np
 
 from healthwatch.alerting.message import number_text
-from healthwatch.readers import Log, Options, formats, open_log
+from healthwatch.readers import Log, Options, Passed, formats, open_log
 from healthwatch.readers.records import lines
 from healthwatch.stream import Column, Frame
+
+FORMAT = click.option("--format", "-f", "format_", metavar="NAME", help="The format of a log; recognised without it.")
+TOP_K = click.option("--top-k", type=click.IntRange(1), help="Experts a token goes to, where a log does not say.")
 
 
 @click.command("read")
 @click.argument("log", type=click.Path(path_type=Path))
 @click.option("--output", "-o", type=click.Choice(["jsonl", "table"]), default="table", show_default=True)
-@click.option("--format", "-f", "format_", metavar="NAME", help="The format of LOG; recognised without it.")
-@click.option("--top-k", type=click.IntRange(1), help="Experts a token goes to, where LOG does not say.")
+@FORMAT
+@TOP_K
 @click.option(
     "--formats",
     is_flag=True,
@@ -35,22 +38,28 @@ def command(log: Path, output: str, format_: str | None, top_k: int | None) -> N
     """
     opened = open_log(log, format_, Options(top_k))
     steps = _print_records(opened) if output == "jsonl" else _print_table(opened)
-    for remark in remarks(opened, steps):
+    for remark in remarks(opened.path, opened.passed, steps):
         click.echo(remark, err=True)
     sys.exit(0 if steps else 1)
 
 
-def remarks(log: Log, steps: int) -> Iterator[str]:
+def remarks(path: Path, passed: Passed, steps: int) -> Iterator[str]:
     """What was passed over, for stderr."""
     if not steps:
-        yield f"{log.path.as_posix()} holds no samples"
-    if log.passed.unreadable:
-        yield f"{log.path.as_posix()}:{log.passed.first}: {_count(log.passed.unreadable, 'record')} can't be read"
-    if log.passed.late:
-        yield f"{_count(log.passed.late, 'sample')} of a step that was over were left out"
+        yield f"{path.as_posix()} holds no samples"
+    if passed.unreadable:
+        yield f"{path.as_posix()}:{passed.first}: {counted(passed.unreadable, 'record')} can't be read{_why(passed)}"
+    if passed.late:
+        yield f"{counted(passed.late, 'sample')} of a step that was over were left out"
 
 
-def _count(number: int, what: str) -> str:
+def _why(passed: Passed) -> str:
+    if not passed.reason:
+        return ""
+    return f": {passed.reason}" if passed.unreadable == 1 else f", this one for: {passed.reason}"
+
+
+def counted(number: int, what: str) -> str:
     return f"1 {what}" if number == 1 else f"{number} {what}s"
 
 

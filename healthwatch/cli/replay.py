@@ -15,7 +15,9 @@ import click
 from healthwatch.alerting.message import number_text, place_text, series_text
 from healthwatch.alerting.model import Incident, Transition
 from healthwatch.alerting.watch import Problem
+from healthwatch.cli.read import FORMAT, TOP_K, counted, remarks
 from healthwatch.engine import Outcome
+from healthwatch.readers import Log, Options, Passed
 from healthwatch.recording import dump
 from healthwatch.replay import Replay, load_replay
 
@@ -55,23 +57,36 @@ def _param(text: str) -> tuple[str, str, float]:
     callback=by_rule,
     help="Another value for a rule's parameter.",
 )
+@FORMAT
+@TOP_K
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def command(run: Path, rules: tuple[str, ...], param: Params, output: str) -> None:
+def command(
+    run: Path, rules: tuple[str, ...], param: Params, format_: str | None, top_k: int | None, output: str
+) -> None:
     """Print every transition that the samples of RUN lead to.
 
     RUN is a file rank_<r>.sqlite, the folder that holds it, or a log that healthwatch read knows; of a log the
     shipped packs speak unless --rules names others. Only samples are read: what the run said when it was recorded
-    plays no part. Exit code 1 if incidents are open at its end, 2 if it could not run.
+    plays no part. Exit code 1 if incidents are open at its end or there are no samples, 2 if it could not run.
     """
-    said = listen(load_replay(run, rules, param))
+    replay = load_replay(run, rules, param, log_format=format_, options=Options(top_k))
+    source = replay.source
+    if top_k is not None and not isinstance(source, Log):
+        raise click.UsageError("--top-k is for logs: a recorded run has the metric router_topk")
+    said = listen(replay)
     click.echo(as_json(said) if output == "json" else as_text(said), nl=False)
-    sys.exit(1 if said.open else 0)
+    for remark in remarks(source.path, source.passed if isinstance(source, Log) else Passed(), said.steps):
+        click.echo(remark, err=True)
+    if said.steps and output == "text":
+        click.echo(summary(said, len(replay.rules)), err=True)
+    sys.exit(1 if said.open or not said.steps else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a replay came to. `problems` are told once a rule."""
+    """What a replay came to. `steps` are how many there are; one that came again is one. `problems`: once a rule."""
 
+    steps: int
     transitions: tuple[Transition, ...]
     open: tuple[Incident, ...]
     problems: tuple[Problem, ...]
@@ -80,13 +95,15 @@ class Said:
 def listen(replay: Replay) -> Said:
     transitions: list[Transition] = []
     problems: dict[tuple[str, str], Problem] = {}
+    steps: set[int] = set()
     outcome: Outcome | None = None
     for outcome in replay.outcomes():
         transitions += outcome.transitions
+        steps.add(outcome.now.step)
         for problem in outcome.problems:
             problems.setdefault((problem.rule, problem.kind), problem)
     incidents = outcome.incidents if outcome is not None else ()
-    return Said(tuple(transitions), tuple(one for one in incidents if one.active), tuple(problems.values()))
+    return Said(len(steps), tuple(transitions), tuple(one for one in incidents if one.active), tuple(problems.values()))
 
 
 def as_json(said: Said) -> str:
@@ -115,8 +132,21 @@ def _transition(found: Transition) -> dict[str, Any]:
 def as_text(said: Said) -> str:
     lines = [transition_line(found) for found in said.transitions]
     lines += [f"open at the end: {_incident(incident)}" for incident in said.open]
-    lines += [f"{problem.rule}: {problem.kind}: {problem.message}" for problem in said.problems]
+    silent: dict[str, list[str]] = {}
+    for problem in said.problems:
+        if problem.kind == "no data":
+            silent.setdefault(problem.message, []).append(problem.rule)
+        else:
+            lines.append(f"{problem.rule}: {problem.kind}: {problem.message}")
+    lines += [f"{message}: {', '.join(rules)}" for message, rules in silent.items()]
     return "".join(f"{line}\n" for line in lines)
+
+
+def summary(said: Said, rules: int) -> str:
+    """`40 steps, 14 rules: no alert fired`: that there is nothing to say is said."""
+    fired = sum(found.reason == "fired" for found in said.transitions)
+    what = f"{counted(fired, 'alert')} fired" if fired else "no alert fired"
+    return f"{counted(said.steps, 'step')}, {counted(rules, 'rule')}: {what}"
 
 
 def transition_line(found: Transition) -> str:

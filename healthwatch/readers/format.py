@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,6 +16,10 @@ from healthwatch.stream import Frame, SeriesTable
 
 GROUP = "healthwatch.readers"
 HEAD = 1 << 20  # characters by which a format is recognised
+RECORD = '{"step": 12, "metric": "loss", "value": 2.31}'  # what the format `records` needs at least
+
+_LONGEST_REASON = 100
+_NO_NUMBER = re.compile(r"(?:could not convert string to float|invalid literal for int\(\) with base 10): (.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +35,26 @@ class Passed:
 
     unreadable: int = 0
     first: int = 0  # number of the first such line
+    reason: str = ""  # why that one can't be read
     late: int = 0
 
-    def unread(self, line: int) -> None:
+    def unread(self, line: int, reason: str = "") -> None:
         self.unreadable += 1
-        self.first = self.first or line
+        if not self.first:
+            self.first, self.reason = line, reason
+
+
+def reason_of(error: Exception) -> str:
+    """What is wrong with a record, from what was raised over it."""
+    match error:
+        case KeyError(args=[key, *_]):
+            return f'no key "{key}"'
+        case json.JSONDecodeError():
+            return f"no JSON from column {error.colno} on: {error.msg}"
+        case RecursionError():
+            return "nested too deeply"
+    text = _NO_NUMBER.sub(r"not a number: \1", str(error))
+    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."
 
 
 class Reader(Protocol):
@@ -83,11 +104,12 @@ class Log:
     def frames(self) -> Iterator[Frame]:
         """Every step in the order of the log, closed."""
         reader = self.format.open(self.table, self.options)
-        self.passed = reader.passed
         with self.path.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 yield from reader.feed(line)
-        yield from reader.finish()
+        last = reader.finish()
+        self.passed = reader.passed  # now: whoever reads only the beginning once more would leave half of it here
+        yield from last
 
 
 def open_log(path: Path | str, name: str | None = None, options: Options = Options()) -> Log:
@@ -107,8 +129,14 @@ def open_log(path: Path | str, name: str | None = None, options: Options = Optio
     for each in formats().values():
         if each.recognises(head):
             return Log(path, each, options)
-    raise _refused(f"{path.as_posix()} is in no log format that is known", f"known are: {', '.join(formats())}")
+    if not head.strip():
+        raise _refused(f"{path.as_posix()} is empty")
+    raise _refused(
+        f"{path.as_posix()} is in no log format that is known",
+        f"known are: {', '.join(formats())}. A trainer of your own can write lines of records, one a sample: {RECORD}; "
+        "these and formats of your own are described in docs/readers.md",
+    )
 
 
-def _refused(message: str, help_: str) -> Invalid:
+def _refused(message: str, help_: str = "") -> Invalid:
     return Invalid([Diagnostic("HW305", "error", message, help=help_)])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from healthwatch.readers.format import Format, Options, Passed
+from healthwatch.readers.format import Format, Options, Passed, reason_of
 from healthwatch.readers.steps import Steps
 from healthwatch.stream import Frame, LabelSet, SeriesTable
 from healthwatch.stream.location import location
@@ -36,6 +36,7 @@ _MTP = re.compile(r"mtp_(\d+)_loss")
 _OWN = frozenset(("micro_step", "local_loss", "device_loss", "tpe"))
 """Keys by which an object with a step is one of these: many a trainer writes a line of JSON a step."""
 
+CUT = "it is cut off, or another writer's line runs through it"
 _TRACEBACK = "Traceback (most recent call last)"
 _START = "Start training loop"
 _UNITS: Mapping[str, float] = {"": 1.0, "ms": 1e-3, "T": 1e12}
@@ -56,8 +57,13 @@ _STEP_METRICS: Mapping[str, str] = {
 def recognises(head: str) -> bool:
     """By a record of its own, or by the trainer's name in a line of a log in which no step has ended yet."""
     objects = (found["json"] for found in _RECORD.finditer(head))
-    ours = any(text is None or any(f'"{key}":' in text for key in _OWN) for text in objects)
+    ours = any(text is None or _is_own(text) for text in objects)
     return ours or bool(_LOGITS.search(head)) or "[mindformers/" in head
+
+
+def _is_own(text: str) -> bool:
+    """Whether what stands between the braces of an object is ours; records have a micro-step as well."""
+    return '"metric":' not in text and any(f'"{key}":' in text for key in _OWN)
 
 
 class MindFormersLog:
@@ -116,8 +122,8 @@ class MindFormersLog:
             return
         try:
             self._norm(found[1], found[2], float(found[3]))
-        except ValueError:
-            self.passed.unread(self._line)
+        except ValueError as error:
+            self.passed.unread(self._line, reason_of(error))
 
     def _end(self) -> None:
         """Of an attempt: an error was its end if no step came after a traceback."""
@@ -142,10 +148,10 @@ class MindFormersLog:
                     self._norm(found["norm"], found["param"], float(found["value"]))
                 else:
                     self._json(json.loads("{" + found["json"] + "}"), line)
-            except (ValueError, TypeError, KeyError):
-                self.passed.unread(self._line)
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
+                self.passed.unread(self._line, reason_of(error))
         if _BEGINNING.search(line, end):
-            self.passed.unread(self._line)  # cut off, or another writer's line runs through it
+            self.passed.unread(self._line, CUT)
 
     def _step_line(self, step: int, pairs: str, line: str) -> None:
         if not self._enter(step, line):
@@ -196,13 +202,13 @@ class MindFormersLog:
         found = _LOGITS.search(line)
         if found is None:
             if not _LOGITS_SUMMARY.search(line):
-                self.passed.unread(self._line)
+                self.passed.unread(self._line, CUT)
             return
         step, path, heads = found.groups()
         try:
             values = [float(head) for head in heads.split(",")]
-        except ValueError:
-            self.passed.unread(self._line)
+        except ValueError as error:
+            self.passed.unread(self._line, reason_of(error))
             return
         if self._enter(int(step), line):
             labels = self._cached((path,), lambda: location(path) or {"layer": path})
@@ -233,7 +239,7 @@ def _quantity(text: str) -> float:
     """A number with its unit, in the unit of the metric catalogue."""
     found = _NUMBER.fullmatch(text)
     if found is None or found["unit"] not in _UNITS:
-        raise ValueError(text)
+        raise ValueError(f"not a number: {text!r}")
     return float(found["number"]) * _UNITS[found["unit"]]
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import msgspec
 import numpy as np
 
-from healthwatch.readers.format import Format, Options, Passed
+from healthwatch.readers.format import Format, Options, Passed, reason_of
 from healthwatch.readers.steps import Steps
 from healthwatch.stream import Column, Frame, LabelSet, SeriesTable
 from healthwatch.stream.series import label_set
@@ -16,19 +19,53 @@ from healthwatch.stream.series import label_set
 NON_FINITE = {math.inf: "+Inf", -math.inf: "-Inf"}
 
 
-class Record(msgspec.Struct):
-    """One sample. `micro_step` counts from 1; `time` is in seconds since 1970, null where it is not known."""
+FromOne = Annotated[int, msgspec.Meta(ge=1)]
+Step = Annotated[int, msgspec.Meta(ge=0, le=10**12)]  # a tick, a millionth of it, has 64 bits
 
-    step: int
-    micro_step: int | None
-    attempt: int
-    time: float | None
+
+class Record(msgspec.Struct, kw_only=True):
+    """One sample. `micro_step` counts from 1; `time` is in seconds since 1970, null where it is not known.
+
+    All keys are written; those with a default need not be there to be read.
+    """
+
+    step: Step
+    micro_step: FromOne | None = None
+    attempt: FromOne = 1
+    time: float | None = None
     metric: str
-    labels: dict[str, str]
+    labels: dict[str, str] = {}
     value: float | str
 
 
 _DECODER = msgspec.json.Decoder(Record)
+_MISSING = re.compile(r"Object missing required field `(\w+)`")
+_WRONG = re.compile(r"(.+) - at `\$\.(\w+).*`")
+
+
+def decode(line: str) -> Record:
+    """A line of records, also as Python's `json` writes it: with bare NaN and infinities.
+
+    Raises:
+        ValueError: it is none.
+        RecursionError: it is nested too deeply.
+    """
+    try:
+        return _DECODER.decode(line)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        record = msgspec.convert(json.loads(line.rstrip()), Record)
+        msgspec.json.encode(record)  # refuses half a surrogate pair, which Python's `json` lets through
+        return record
+
+
+def _reason(error: Exception) -> str:
+    text = reason_of(error)
+    if missing := _MISSING.fullmatch(text):
+        return f'no key "{missing[1]}"'
+    wrong = _WRONG.fullmatch(text)
+    return f'"{wrong[2]}": {wrong[1]}' if wrong else text
 
 
 def records(frame: Frame) -> Iterator[Record]:
@@ -37,7 +74,13 @@ def records(frame: Frame) -> Iterator[Record]:
         micro_step = None if column.micro_step is None else column.micro_step + 1
         for labels, value in zip(column.series.labels, _values(column), strict=True):
             yield Record(
-                frame.step, micro_step, frame.attempt, frame.time or None, column.series.metric, dict(labels), value
+                step=frame.step,
+                micro_step=micro_step,
+                attempt=frame.attempt,
+                time=frame.time or None,
+                metric=column.series.metric,
+                labels=dict(labels),
+                value=value,
             )
 
 
@@ -67,9 +110,9 @@ class RecordLog:
         self._line += 1
         if line.strip():
             try:
-                self._record(_DECODER.decode(line))
-            except (msgspec.DecodeError, ValueError):
-                self.passed.unread(self._line)
+                self._record(decode(line))
+            except (ValueError, RecursionError) as error:
+                self.passed.unread(self._line, _reason(error))
         return self._steps.take() if self._steps.ready else ()
 
     def finish(self) -> Sequence[Frame]:
@@ -83,7 +126,8 @@ class RecordLog:
             self._attempt = record.attempt
             self._steps.restart()
             self._steps.attempt = record.attempt
-        if record.metric != "attempt_step" and self._steps.enter(record.step, record.time or 0.0):
+        time = record.time if record.time is not None and math.isfinite(record.time) else 0.0
+        if record.metric != "attempt_step" and self._steps.enter(record.step, time):
             self._steps.add(record.metric, (value,), self._cached(record.labels), micro_step)
 
     def _cached(self, labels: dict[str, str]) -> LabelSet:
@@ -94,13 +138,13 @@ class RecordLog:
 
 
 def recognises(head: str) -> bool:
-    """By its first line."""
+    """By the keys of its first line, whatever is wrong with it otherwise: the reader says what."""
     first = head.lstrip().partition("\n")[0]
     try:
-        _DECODER.decode(first)
-    except msgspec.DecodeError:
+        found = json.loads(first)
+    except (ValueError, RecursionError):
         return False
-    return True
+    return isinstance(found, dict) and found.keys() >= {"step", "metric"}
 
 
 FORMAT = Format("records", "JSON lines, one object a sample, as printed by healthwatch read", recognises, RecordLog)

@@ -107,7 +107,9 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         Invalid: there is no such file, or it is no run file.
     """
     if not path.is_file():
-        raise refuse(f"{path.as_posix()} is no recorded run", "name a rank_<r>.sqlite file or the folder that holds it")
+        missing = "" if path.exists() else ": there is no such file"
+        mend = "name a rank_<r>.sqlite file or the folder that holds it"
+        raise refuse(f"{path.as_posix()} is no recorded run{missing}", mend)
     address = path.absolute().as_uri()
     try:
         try:
@@ -121,7 +123,9 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
             connection = connect(f"{address}?mode=ro&immutable=1", uri=True)
             found = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
     except sqlite3.Error as error:
-        raise refuse(f"{path.as_posix()} can't be read as a recorded run: {error}") from None
+        other = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB
+        mend = "a log can only be read and replayed: healthwatch read LOG, healthwatch replay LOG" if other else ""
+        raise refuse(f"{path.as_posix()} can't be read as a recorded run: {error}", mend) from None
     if found is None:
         raise refuse(f"{path.as_posix()} can't be read as a recorded run: it names no format")
     if found[0] != str(FORMAT):

@@ -66,6 +66,58 @@ def test_windows_count_steps_or_seconds_and_may_look_ahead(run_file: Path) -> No
     assert ask(run_file, 'loss{rank="0"} @ 2', "--at", "3").output == 'loss{rank="0"}  2\n'
 
 
+@pytest.mark.parametrize("kind", ["loss", "sum(loss)", "loss[3]", "vector(1)", "1 + 1"])
+def test_steps_behind_the_last_one_have_not_been(run_file: Path, kind: str) -> None:
+    said = ask(run_file, kind, "--at", "11")
+    assert (said.exit_code, said.stdout, said.stderr) == (0, "no series has a result\n", "the run ends at step 10\n")
+    assert json.loads(ask(run_file, kind, "--at", "11", "-o", "json").stdout)["result"] == []
+    assert ask(run_file, kind, "--at", "10").stderr == ""
+
+
+def test_several_steps_end_where_the_run_does(run_file: Path) -> None:
+    said = ask(run_file, 'loss{rank="0"}', "--from", "9", "--to", "500")
+    assert said.stdout == 'loss{rank="0"}\n   9  109\n  10  110\n'
+    assert said.stderr == "the run ends at step 10\n"
+    assert ask(run_file, "vector(1)", "--from", "10", "--to", "12").stdout == "{}\n  10  1\n"
+    for behind in (["--from", "11"], ["--from", "11", "--to", "500"]):
+        said = ask(run_file, "vector(1)", *behind)
+        assert (said.exit_code, said.stdout) == (0, "no series has a result\n")
+        assert said.stderr == "the run ends at step 10\n"
+    assert ask(run_file, "loss", "--from", "9", "--to", "10").stderr == ""
+    assert ask(run_file, "'a'", "--at", "500").stderr == ""
+
+
+def test_what_a_selector_reaches_is_as_in_promql_all_the_same(run_file: Path) -> None:
+    """R2: the newest sample; the run's end bounds the steps that are asked about, not those of `@` and `offset`."""
+    assert ask(run_file, 'loss{rank="0"} offset -5', "--at", "10").output == 'loss{rank="0"}  110\n'
+    assert ask(run_file, 'loss{rank="0"} @ 500', "--at", "3").output == 'loss{rank="0"}  110\n'
+
+
+def commit_steps(path: Path, attempt: int, steps: range) -> None:
+    recording, table = Recording.create(path, {}), SeriesTable()
+    for step in steps:
+        frame = Frame(step, attempt, 1000.0 + step)
+        frame.add(table.register("loss", [{}]), float(step))
+        frame.close()
+        recording.commit(frame, Outcome(Now(step, frame.time, attempt)))
+    recording.close()
+
+
+def test_a_run_that_went_back_ends_where_it_is_now(tmp_path: Path) -> None:
+    commit_steps(tmp_path / "rank_0.sqlite", 1, range(1, 11))
+    commit_steps(tmp_path / "rank_0.sqlite", 2, range(5, 8))
+    said = ask(tmp_path, "loss", "--from", "6")
+    assert said.stdout == "loss\n  6  6\n  7  7\n"
+    assert ask(tmp_path, "loss", "--at", "9").stderr == "the run ends at step 7\n"
+
+
+def test_a_run_without_samples_says_so(tmp_path: Path) -> None:
+    commit_steps(tmp_path / "rank_0.sqlite", 1, range(0))
+    for arguments in ([], ["--at", "3"], ["--from", "1"]):
+        said = ask(tmp_path, "vector(1)", *arguments)
+        assert said.stderr == f"{tmp_path.as_posix()}/rank_0.sqlite holds no samples\n"
+
+
 def test_json(run_file: Path) -> None:
     said = json.loads(ask(run_file, "loss", "--at", "4", "--output", "json").output)
     assert said == {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from log_reading import CONSOLE, FILE, frames_of, samples
 
 from healthwatch.readers import Options
-from healthwatch.readers.mindformers import FORMAT, recognises
+from healthwatch.readers.mindformers import CUT, FORMAT, recognises
 from healthwatch.stream import SeriesTable, tick_of
 
 STEP_LINE = (
@@ -282,25 +282,29 @@ def test_lines_of_others_change_nothing(noise: list[str]):
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "reason"),
     [
-        '{"step": 3, "micro_step": 1, "local_loss": "high"}',
-        '{"step": "three", "micro_step": 1}',
-        '{"step": 3, "micro_step": 1, "block": "decoder", "layer": 1, "tpe": ["a"]}',
-        '{"step": 3, "tpe": [[1]]}',
-        '{ "local_norm": some.weight: 1.0 }',  # of no step
-        '{ "step": 3, "micro_step": 1 }x{ "local_norm": some.weight: 1.0.0 }',
-        "{ step:[    3/   20], loss: 2.5, grad_norm: 1.2.3 }",
-        "{ step:[    3/   20], per_step_time: 194parsecs }",
-        "step:[    3/   20] max_attention_logit/decoder.layers.0: [2.5, high]",
-        '{"step": 12, "loss": 2.5}',
+        ('{"step": 3, "micro_step": 1, "local_loss": "high"}', "not a number: 'high'"),
+        ('{"step": "three", "micro_step": 1}', "not a number: 'three'"),
+        ('{"step": 3, "micro_step": 1, "block": "decoder", "layer": 1, "tpe": ["a"]}', "not a number: 'a'"),
+        ('{"step": 3, "tpe": [[1]]}', 'no key "block"'),
+        ('{"step": 3, "tpe": ' + "[" * 100_000 + "}", "nested too deeply"),
+        ('{"step": 3, "tpe": [1 2]}', "no JSON from column 23 on: Expecting ',' delimiter"),
+        ('{ "local_norm": some.weight: 1.0 }', "a record that names no step, before any that does"),
+        ('{ "step": 3, "micro_step": 1 }x{ "local_norm": some.weight: 1.0.0 }', "not a number: '1.0.0'"),
+        ("{ step:[    3/   20], loss: 2.5, grad_norm: 1.2.3 }", "not a number: '1.2.3'"),
+        ("{ step:[    3/   20], per_step_time: 194parsecs }", "not a number: '194parsecs'"),
+        ("step:[    3/   20] max_attention_logit/decoder.layers.0: [2.5, high]", "not a number: ' high'"),
+        ("step:[    3/   20] max_attention_logit/decoder.layers.0: [2.5", CUT),
+        ("{ step:[    3/   20], loss: 2.5", CUT),
+        ('{"step": 12, "loss": 2.5}', "another writer's line"),
     ],
 )
-def test_what_can_not_be_read_is_counted(line: str):
+def test_what_can_not_be_read_is_counted_and_why(line: str, reason: str):
     reader = FORMAT.open(SeriesTable(), Options())
     reader.feed("nothing")
     reader.feed(line)
-    assert (reader.passed.unreadable, reader.passed.first) == (1, 2)
+    assert (reader.passed.unreadable, reader.passed.first, reader.passed.reason) == (1, 2, reason)
 
 
 def test_recognised_by_a_record_or_by_the_trainers_name():

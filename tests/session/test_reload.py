@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import healthwatch
+from healthwatch.cli.replay import listen
 from healthwatch.config import Config, load_all
 from healthwatch.diagnostics import Invalid
 from healthwatch.recording import Run, describe
@@ -314,6 +315,19 @@ def test_a_replay_changes_the_rules_where_the_run_did(folder: Path, start: Start
     ]  # fmt: skip
     with Run.open(folder / "output") as run:
         assert [(each.attempt, each.step) for each in run.reloads()] == [(1, 4), (1, 8)]
+
+
+def test_a_reload_before_the_first_step_is_no_step_of_a_replay(folder: Path, start: Start) -> None:
+    session = start()
+    change(folder / "rules.yaml", HEAD + rule("Low", "loss < 1"))
+    seen(session)
+    for loss in (0.5, 9.0):
+        session.step(loss)
+    session.close()
+    live, again = said(folder)
+    assert live == again
+    assert fired(folder) == [(1, "Low", "fired"), (2, "Low", "resolved")]
+    assert listen(load_replay(folder / "output")).steps == 2
 
 
 def test_a_replay_finds_the_step_of_a_reload_although_the_clock_was_set_back(
