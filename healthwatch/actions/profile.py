@@ -20,6 +20,7 @@ from healthwatch.actions.captures.reference import STEPS as REFERENCE_STEPS
 from healthwatch.actions.captures.reference import ReferencePlan
 from healthwatch.actions.captures.requests import Requests
 from healthwatch.actions.captures.window import StaticWindow
+from healthwatch.actions.noprofiler import WHY, NoProfiler
 from healthwatch.alerting.model import Incident, Now
 from healthwatch.alerting.ports import Profiler
 from healthwatch.config import CaptureSettings, ProfilerSection
@@ -177,7 +178,7 @@ class Captures:
         taken = any(one.healthy and one.over for one in known)
         if taken or not captures_on(self._limits.settings.ranks, self._limits.rank):
             self._reference.at = None
-        analysed = [one for one in known if not one.over]
+        analysed = [one for one in known if not one.over and not isinstance(self._profiler, NoProfiler)]
         self._reference.under_way = any(one.healthy for one in analysed)
         if analysed:
             folders = [one.folder for one in analysed]
@@ -190,6 +191,8 @@ class Captures:
 
     def _refusal(self, kind: Kind, steps: int, now: Now) -> Reason | None:
         """What speaks against a capture, if anything."""
+        if isinstance(self._profiler, NoProfiler):
+            return "no profiler", WHY
         if self._over:
             return "over", "no step comes after it"
         limit = self._limits.refusal(kind, now)
@@ -204,7 +207,8 @@ class Captures:
         return None
 
     def _refuse(self, kind: Kind, name: str, incident: Incident | None, now: Now, reason: Reason) -> CaptureNote:
-        self._tell(f"capture refused: {reason[0]}", f"{name} is not profiled: {reason[1]}")
+        if kind != "incident" or reason[1] != WHY:  # of ladders it is said at the start
+            self._tell(f"capture refused: {reason[0]}", f"{name} is not profiled: {reason[1]}")
         return self._notes.keep(refused(kind, incident, self._folder / folder_name(name), now, reason[1]))
 
     def _arm(self, capture: Capture) -> Reason | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from healthwatch.actions.captures.requests import Requests
 from healthwatch.actions.captures.window import static_window
+from healthwatch.actions.noprofiler import NoProfiler, remark
 from healthwatch.actions.profile import Captures
 from healthwatch.alerting.policy import policy_of
 from healthwatch.alerting.ports import Profiler
@@ -77,16 +80,18 @@ def open_pipeline(
 
 
 def _captures(config: Config, profiler: Profiler | None, meta: Mapping[str, Any], guard: Guard) -> Captures | None:
-    if profiler is None or config.dry_run:
+    if config.dry_run:
         return None
+    if profiler is None and remark(config):
+        guard.say(remark(config), logging.WARNING)
     rank = int(meta["rank"])
     return Captures(
-        profiler,
-        settings=config.capture,
+        profiler or NoProfiler(),
+        settings=config.capture if profiler is not None else replace(config.capture, reference_at=None),
         folder=config.output / "captures" / f"rank_{rank}",
         meta=meta,
         section=config.profiler,
         tell=guard.tell,
-        window=static_window(config.profiler, rank) if profiler.takes_window else None,
+        window=static_window(config.profiler, rank) if profiler is not None and profiler.takes_window else None,
         requests=Requests(config.output, rank, since=time.time()),
     )
