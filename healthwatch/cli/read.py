@@ -50,7 +50,7 @@ def remarks(path: Path, passed: Passed, steps: int) -> Iterator[str]:
     if passed.unreadable:
         yield f"{path.as_posix()}:{passed.first}: {counted(passed.unreadable, 'record')} can't be read{_why(passed)}"
     if passed.late:
-        yield f"{counted(passed.late, 'sample')} of a step that was over were left out"
+        yield f"left out: {counted(passed.late, 'sample')} of a step that was over"
 
 
 def _why(passed: Passed) -> str:

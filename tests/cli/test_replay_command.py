@@ -99,7 +99,7 @@ def test_what_was_passed_over_is_told_with_the_first_reason(tmp_path: Path, comm
     log.write_text("\n".join([*lines, '{"step": 4, "metric": "loss"}', lines[1], '{"step": 4}']))
     assert ask(command, log).stderr.splitlines()[:2] == [
         f'{log.as_posix()}:4: 2 records can\'t be read, this one for: no key "value"',
-        "1 sample of a step that was over were left out",
+        "left out: 1 sample of a step that was over",
     ]
 
 
