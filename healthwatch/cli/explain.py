@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +20,12 @@ from healthwatch.rulefile.conditions import brief, registry
 from healthwatch.rulefile.load import BUILTIN
 from healthwatch.stream.catalogue import Metric, catalogue
 
+YAML = (".yaml", ".yml")
 LISTS = ("conditions", "metrics", "rules", "codes", "functions")
 
 
 @click.command("explain")
-@click.argument("name", metavar="RULE|CONDITION|METRIC|FUNCTION|CODE")
+@click.argument("names", nargs=-1, required=True, metavar="RULE|CONDITION|METRIC|FUNCTION|CODE")
 @click.option(
     "--rules",
     "-r",
@@ -37,12 +39,15 @@ LISTS = ("conditions", "metrics", "rules", "codes", "functions")
     type=click.Path(exists=True, path_type=Path),
     help="With --plan: evaluate on RUN, not on generated samples.",
 )
-def command(name: str, rules: tuple[str, ...], of: str | None, run: Path | None) -> None:
+def command(names: tuple[str, ...], rules: tuple[str, ...], of: str | None, run: Path | None) -> None:
     """Say what a rule, a condition, a metric, a function or the code of a problem is.
 
     A rule is shown with everything in force and the PromQL that its conditions stand for. conditions, metrics, rules,
     functions and codes list all of them. Exit code 2 if there is nothing of that name.
     """
+    if len(names) > 1:
+        raise click.UsageError(_one_name(names))
+    (name,) = names
     known = Known.of(rules if of is None else (*rules, of))
     texts = list(explanations(name, known)) if of is None else _plans(name, known, run)
     if not texts:
@@ -53,6 +58,16 @@ def command(name: str, rules: tuple[str, ...], of: str | None, run: Path | None)
         click.echo(f'nothing is called "{name}"; {did_you_mean(name, known.names()) or every}', err=True)
         sys.exit(2)
     click.echo("\n\n".join(texts))
+
+
+def _one_name(words: Sequence[str]) -> str:
+    """What to write instead: a file among the words is where to look, not what to explain."""
+    files = [word for word in words if word.startswith(BUILTIN) or Path(word).exists() or word.endswith(YAML)]
+    rest = [word for word in words if word not in files]
+    if not files or len(rest) != 1:
+        return f"one name at a time, not {' and '.join(words)}"
+    places = " ".join(f"-r {shlex.quote(file)}" for file in files)
+    return f"files to look into stand behind -r: healthwatch explain {places} {shlex.quote(rest[0])}"
 
 
 @dataclass(frozen=True, slots=True)

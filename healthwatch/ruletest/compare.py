@@ -28,10 +28,14 @@ Element: TypeAlias = tuple[LabelSet, float]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`=` is in both, `-` was expected and did not come, `+` came and was not expected."""
+    """`=` is in both, `-` was expected and did not come, `+` came and was not expected.
+
+    `apart` is in what an expectation differs from what came instead of it, where something like it did.
+    """
 
     mark: Literal["=", "-", "+"]
     cells: Cells
+    apart: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def _alerts(test: AlertTest, trace: Trace, rule: Rule) -> Failure | None:
     named = any(METRIC_NAME in each.labels for each in test.expected)
     texts = any(each.annotations is not None for each in test.expected)
     got = [_alert(each, rule, named=named, texts=texts) for each in trace.firing_at(test.step, rule.name)]
-    rows = _matched(test.expected, got, _is_alert, _alert_cells, _alert_cells)
+    rows = _matched(test.expected, got, _is_alert, _alert_cells, _alert_cells, _is_asked)
     title = f"{test.rule}: alerts that fire at step {test.step}"
     return _failed(rows, test.span, title, test.step, (test.rule,))
 
@@ -88,6 +92,12 @@ def _alert_cells(alert: ExpectedAlert) -> Cells:
     return cells if alert.value is None else {**cells, "=": f"value: {number_text(alert.value)}"}
 
 
+def _is_asked(expected: ExpectedAlert, key: str) -> bool:
+    if key == "=":
+        return expected.value is not None
+    return expected.annotations is not None or not key.startswith("@")
+
+
 def _expression(test: ExprTest, trace: Trace) -> Failure | None:
     got = trace.result(test)
     at = f"step {test.step}" + (f", micro-step {test.micro_step}" if test.micro_step else "")
@@ -95,7 +105,7 @@ def _expression(test: ExprTest, trace: Trace) -> Failure | None:
     if isinstance(got, str):
         rows = tuple(Row("-", _sample_cells(each)) for each in test.expected)
         return Failure(test.span, title, rows, test.step, note=f"no result: {got}")
-    rows = _matched(test.expected, _samples(got), _is_sample, _sample_cells, _sample_cells)
+    rows = _matched(test.expected, _samples(got), _is_sample, _sample_cells, _sample_cells, lambda *_: True)
     failure = _failed(rows, test.span, title, test.step)
     return None if failure is None else replace(failure, tree=test.expression.tree)
 
@@ -155,6 +165,7 @@ def _timeline(what: str, expected: Sequence[Expected], got: Sequence[Mapping[str
         lambda one, other: all(_same(value, other.get(key)) for key, value in one.items()),
         _field_cells,
         _field_cells,
+        lambda one, key: key in one,
     )
     place = expected[0].span if expected else span
     steps = [row for row in rows if row.mark != "="]
@@ -196,17 +207,45 @@ def _matched(
     same: Callable[[E, G], bool],
     expected_cells: Callable[[E], Cells],
     got_cells: Callable[[G], Cells],
+    asked: Callable[[E, str], bool],
 ) -> tuple[Row, ...]:
-    """Each expectation takes the first result that meets it; what is left over on either side is wrong."""
+    """Each expectation takes the first result that meets it; what is left over on either side is wrong.
+
+    `asked` is whether an expectation says anything of a cell of what came.
+    """
     left = list(got)
     rows: list[Row] = []
+    wanting: dict[int, E] = {}  # by row
     for each in expected:
         position = next((number for number, other in enumerate(left) if same(each, other)), None)
         if position is None:
+            wanting[len(rows)] = each
             rows.append(Row("-", expected_cells(each)))
         else:
             rows.append(Row("=", got_cells(left.pop(position))))
-    return (*rows, *(Row("+", got_cells(each)) for each in left))
+    others = [got_cells(each) for each in left]
+    free = list(others)
+    for number, each in wanting.items():
+        row = rows[number]
+        closest = max(free, key=lambda cells: len(row.cells.items() & cells.items()), default={})
+        if row.cells.items() & closest.items():
+            free.remove(closest)
+            rows[number] = replace(row, apart=_apart(row.cells, {k: v for k, v in closest.items() if asked(each, k)}))
+    return (*rows, *(Row("+", cells) for cells in others))
+
+
+def _apart(expected: Cells, got: Cells) -> str:
+    """The names of the cells in which two rows differ."""
+    found = {
+        "only got": [name for name in got if name not in expected],
+        "only expected": [name for name in expected if name not in got],
+        "other value": [name for name in expected if name in got and expected[name] != got[name]],
+    }
+    return "; ".join(f"{how}: {', '.join(map(_cell_name, names))}" for how, names in found.items() if names)
+
+
+def _cell_name(name: str) -> str:
+    return "value" if name == "=" else f"annotation {name[1:]}" if name.startswith("@") else name
 
 
 def _failed(

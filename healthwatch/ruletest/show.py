@@ -46,7 +46,8 @@ def comparison(rows: Sequence[Row]) -> list[str]:
     if not any(row.mark in "=+" for row in rows):
         lines.append("+ got          nothing")
     more = len(rows) - len(shown)
-    return [*lines, f"  and {more} more"] if more > 0 else lines
+    lines += [f"  and {more} more"] if more > 0 else []
+    return lines + list(dict.fromkeys(f"  difference   {row.apart}" for row in shown if row.apart))
 
 
 def _row(row: Row, names: Sequence[str], width: dict[str, int]) -> str:

@@ -126,6 +126,16 @@ class TestExplain:
         assert 'did you mean "above"?' in said.output
         assert "there is no such file" in run("explain", "High", "-r", str(folder / "nowhere.yaml")).output
 
+    @pytest.mark.parametrize(
+        "words", [("mine.yaml", "High"), ("High", "mine.yaml"), ("builtin:loss", "High"), (".", "High")]
+    )
+    def test_files_stand_behind_an_option(self, words):
+        said = run("explain", *words)
+        (file,) = {*words} - {"High"}
+        assert said.exit_code == 2
+        assert f"files to look into stand behind -r: healthwatch explain -r {file} High\n" in said.output
+        assert "one name at a time, not loss and lr\n" in run("explain", "loss", "lr").output
+
     def test_nothing_of_that_name(self):
         said = run("explain", "spike_ration")
         assert (said.exit_code, said.output) == (2, 'nothing is called "spike_ration"; did you mean "spike_ratio"?\n')

@@ -295,11 +295,54 @@ def test_a_failure_shows_expected_against_got_and_the_values_around(run, texts, 
         f"""{tmp_path.as_posix()}/x.test.yaml:9:20: NormSpike: alerts that fire at step 40
     - expected     param="wk"  severity="warning"
     + got          param="wq"  severity="warning"  value: 50
+      difference   other value: param
 
     step                    37  38  39      40      41      42      43
     micro_norm{{param="wq"}}   1   1   1      50       1       1       1
     NormSpike                .   .   .  firing  firing  firing  firing"""
     ]
+
+
+ONE = "[{exp_labels: {severity: warning%s}, exp_annotations: {%s}%s}]"
+RULE_WITH_TEXTS = """
+groups:
+  - name: g
+    rules:
+      - {alert: High, expr: loss > 5, labels: {severity: warning, team: x}, annotations: {summary: s, action: a}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("expected", "difference"),
+    [
+        (ONE % (", team: x", "summary: s", ""), "only got: annotation action"),
+        (
+            ONE % (", team: x", "summary: t, action: a, note: n", ""),
+            "only expected: annotation note; other value: annotation summary",
+        ),
+        (ONE % ("", "summary: s, action: a", ", exp_value: 8"), "only got: team; other value: value"),
+        ("[{exp_labels: {severity: warning}}]", "only got: team"),
+    ],
+)
+def test_a_failure_names_what_differs(run, texts, expected, difference):
+    """What an expectation does not speak of, its value or its annotations, is no difference."""
+    series = "  - input_series: [{series: loss, values: 1 9}]\n    alert_rule_test:\n"
+    report = run(f"{series}      - {{eval_time: 1, alertname: High, exp_alerts: {expected}}}\n", RULE_WITH_TEXTS)
+    (shown,) = texts(report)
+    assert [line for line in shown.splitlines() if "difference" in line] == [f"      difference   {difference}"]
+
+
+def test_each_expectation_is_held_against_what_is_most_like_it(run, texts):
+    rules = "groups: [{name: g, rules: [{alert: High, expr: norm > 5, labels: {severity: info}}]}]"
+    series = "\n".join(f"      - {{series: 'norm{{param=\"{name}\"}}', values: 9 9}}" for name in "abc")
+    alerts = "{exp_labels: {severity: warning, param: c}}, {exp_labels: {severity: info, param: a, tier: x}}"
+    test = f"{{eval_time: 1, alertname: High, exp_alerts: [{alerts}]}}"
+    (shown,) = texts(run(f"  - input_series:\n{series}\n    alert_rule_test: [{test}]\n", rules))
+    differences = [line.split("difference   ")[1] for line in shown.splitlines() if "difference" in line]
+    assert differences == ["other value: severity", "only expected: tier"]
+    timeline = "  - input_series: [{series: norm, values: 1 1 9}]\n"
+    (shown,) = texts(run(timeline + "    exp_incidents: [{rule: High, opened: 1}]\n", rules))
+    assert "      difference   other value: opened\n" in shown
 
 
 def test_a_pending_alert_is_seen_in_the_values(run, texts):
