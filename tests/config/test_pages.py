@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from healthwatch import resources
+from healthwatch.cli.check import check
 from healthwatch.config import load_all
 from healthwatch.diagnostics import render_text
 from healthwatch.rulefile import load_rules
@@ -32,6 +34,13 @@ def test_config(tmp_path: Path) -> None:
     checked = load_all(tmp_path / "train.yaml", {"SLACK_URL": "json://localhost"})
     assert checked.diagnostics == (), render_text(checked.diagnostics)
     assert checked.config is not None
+
+
+def test_no_shipped_file_has_a_name_that_is_taken_for_a_slip() -> None:
+    files = [str(file) for file in (DOCS.parent / "examples").glob("*/*.yaml")]
+    assert len(files) >= 5
+    found = check([*files, *(f"builtin:{pack}" for pack in resources.packs())]).diagnostics
+    assert [each for each in found if each.code in ("HW041", "HW042")] == []
 
 
 @pytest.mark.parametrize(
