@@ -90,7 +90,7 @@ def _conclude(folder: Path, barrier: Any) -> None:
 @pytest.mark.usefixtures("left")
 @pytest.mark.parametrize("names", [("reference-19",) * 3, ("reference-19", "Spike-30", "Spike-40")])
 def test_processes_that_conclude_at_once_take_turns(tmp_path: Path, names: tuple[str, ...]) -> None:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")  # a fork would inherit locks of threads that it does not have
     barrier = context.Barrier(len(names))
     processes = [context.Process(target=_conclude, args=(root(tmp_path) / name, barrier)) for name in names]
     for process in processes:
