@@ -13,7 +13,7 @@ from healthwatch.config.model import LadderStep, Receiver, Secret
 from healthwatch.config.section import Section
 from healthwatch.diagnostics import suggest
 from healthwatch.stream.ticks import parse_duration
-from healthwatch.yamlfile import KeyPath
+from healthwatch.yamlfile import Document, KeyPath
 
 BUILTIN_ACTIONS = ("log", "profile", "notify", "stop", "command")
 ACTION_GROUP = "healthwatch.actions"  # entry points
@@ -152,13 +152,7 @@ def _secret(
     return None if problems else secret.at(span, receiver.document.shown(span.line))
 
 
-def addresses(ours: Any, above: KeyPath) -> frozenset[KeyPath]:
-    """Where credentials stand in our section, which has not been checked yet, whatever they look like."""
-    receivers = ours.get("receivers") if isinstance(ours, dict) else None
-    found: set[KeyPath] = set()
-    for name, receiver in receivers.items() if isinstance(receivers, dict) else ():
-        urls = receiver.get("urls") if isinstance(receiver, dict) else None
-        path = (*above, "receivers", name)
-        found |= {(*path, "urls"), (*path, "alertmanager")}
-        found |= {(*path, "urls", position) for position in range(len(urls) if isinstance(urls, list) else 0)}
-    return frozenset(found)
+def credentials(document: Document, ours: str) -> frozenset[KeyPath]:
+    """All that receivers hold, misspelt keys among it, but for what is known to be none."""
+    below = (ours, "receivers")
+    return frozenset(path for path in document.places if path[:2] == below and path[-1] != "group_interval")

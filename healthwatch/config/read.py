@@ -29,7 +29,7 @@ def read(document: Document, environment: Mapping[str, str]) -> tuple[Config | N
     if not isinstance(document.data, dict) or OURS not in document.data:
         found = diagnostics if errors(diagnostics) else [*diagnostics, _no_section(document)]
         return None, Section(document, (OURS,), {}, frozenset(), found)
-    document = replace(document, hidden=escalation.addresses(document.data[OURS], (OURS,)))
+    document = replace(document, hidden=escalation.credentials(document, OURS))
     broken = [problem for problem in findings(document, "config") if not _plug_in(problem.path)]
     diagnostics += (problem.diagnostic for problem in broken)
     refused = frozenset(problem.path for problem in broken)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from healthwatch import resources
 from healthwatch.diagnostics import Diagnostic, did_you_mean, indent_deeper, suggest
-from healthwatch.yamlfile import Document, KeyPath, Problem, number_hint
+from healthwatch.yamlfile import Document, KeyPath, Problem, concealed, number_hint
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -149,6 +149,8 @@ def _wrong_type(document: Document, failure: _Failure) -> Explanation:
     wanted = [failure.bound] if isinstance(failure.bound, str) else list(failure.bound)
     numeric = failure.form != "text" and bool({"integer", "number"} & set(wanted))
     shown, mend = _shown(document, failure.path, failure.value, numeric=numeric)
+    if failure.path in document.hidden and isinstance(failure.value, (int, float, str)):
+        shown, mend = f"the text {json.dumps(concealed(document.written(failure.path) or ''))}", ""
     if mend.startswith("YAML reads") and "number" not in wanted:
         mend = _whole(failure.value)
     mend = mend or ("" if failure.form == "text" else failure.description)

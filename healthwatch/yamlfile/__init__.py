@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from healthwatch.yamlfile.document import Document, KeyPath, Problem
+from healthwatch.yamlfile.document import Document, KeyPath, Problem, concealed
 from healthwatch.yamlfile.reader import load, parse
 from healthwatch.yamlfile.scalars import number_hint
 
-__all__ = ["Document", "KeyPath", "Problem", "load", "number_hint", "parse"]
+__all__ = ["Document", "KeyPath", "Problem", "concealed", "load", "number_hint", "parse"]

@@ -181,8 +181,11 @@ class Document:
 
 def _masked(written: str, *, hidden: bool) -> str:
     """A scalar as it was written, without what may be a credential."""
-    if not hidden:
-        return masked(written)
+    return concealed(written) if hidden else masked(written)
+
+
+def concealed(written: str) -> str:
+    """Nothing but the scheme of an address, and the variables that stand for the rest."""
     scheme = SCHEME.match(written)
     shown = scheme.end() if scheme else 0
     return written[:shown] + starred(written[shown:])

@@ -425,6 +425,19 @@ healthwatch:
     assert config.receivers["a"].urls[0].reveal() == "json://t0ken"
 
 
+@pytest.mark.parametrize(
+    "receiver",
+    [
+        "{urls: xoxb-t0ken}", "{urls: [[xoxb-t0ken]], alertmanager: [t0ken]}", "{url: xoxb-t0ken}", "xoxb-t0ken", "[xoxb-t0ken]",
+        "{urls: ['${UNSET}', xoxb-t0ken]}", "{urls: ['${UNSET}'], alertmanager: 'am:t0ken', group_interval: 0}",
+    ],
+)  # fmt: skip
+def test_a_credential_in_the_wrong_place_shows_nowhere(load: Load, receiver: str) -> None:
+    found = load(f"healthwatch:\n  receivers: {{a: {receiver}}}\n")[1]
+    assert errors(found)
+    assert "t0ken" not in render_text(found) + render_json(found)
+
+
 def test_a_credential_that_goes_on_over_lines_shows_on_none(load: Load) -> None:
     text = (
         "healthwatch:\n  receivers:\n    a:\n      urls:\n        - >-\n          json://x\n          t0ken${MISSING}\n"
