@@ -33,6 +33,19 @@ def vanish(session):
     session._closed = True
 
 
+def step_until_recorded(session, output):
+    """A receiver has a message before its answer is here: go on until the file says that one was accepted."""
+
+    def recorded():
+        session.log(norm=1.0)
+        session.step(9.0)
+        with Run.open(output) as run:
+            return any(run.acceptances().values())
+
+    wait_for(recorded)
+    return session._pipeline.last_step
+
+
 @pytest.mark.usefixtures("quick")
 def test_the_state_comes_back_exactly(inbox, tmp_path):
     config = write_config(tmp_path, [inbox.url])
@@ -53,11 +66,10 @@ def test_an_alert_that_fires_for_ever_is_known_after_a_restart(inbox, tmp_path):
     for step in range(1, 2300):
         session.log(norm=1.0)
         session.step(9.0 if step >= 10 else 2.0)
-    wait_for(lambda: inbox.titles == ["CRITICAL: LossHigh, run killed"])
-    session.log(norm=1.0)
-    session.step(9.0)
+    last = step_until_recorded(session, tmp_path / "output")
+    assert inbox.titles == ["CRITICAL: LossHigh, run killed"]
     vanish(session)
-    session = healthwatch.load(config).attach(first_step=2301)
+    session = healthwatch.load(config).attach(first_step=last + 1)
     session.log(norm=1.0)
     session.step(9.0)
     session.step(2.0)
@@ -73,11 +85,12 @@ def test_only_the_url_that_did_not_take_it_is_told_again(inbox, second_inbox, tm
     second_inbox.script = [(500, {})] * 100
     config = write_config(tmp_path, [inbox.url, second_inbox.url])
     session = run(config, 1, 12, end=False)
-    wait_for(lambda: inbox.titles and second_inbox.messages)
-    session.step(9.0)
+    last = step_until_recorded(session, tmp_path / "output")
+    wait_for(lambda: second_inbox.messages)
     vanish(session)
     second_inbox.script = []
-    session = run(config, 14, 14, end=False)
+    session = healthwatch.load(config).attach(first_step=last + 1)
+    session.step(2.0)
     wait_for(lambda: "CRITICAL: LossHigh, run killed" in second_inbox.titles)
     session.close()
     assert inbox.titles.count("CRITICAL: LossHigh, run killed") == 1
