@@ -139,6 +139,8 @@ class Lane:
                 self._changed.wait(None if due is None else max(due - now, 0.0))
 
     def _settle(self, entry: Waiting, answer: Answer) -> None:
+        if answer.accepted:
+            self._on_accepted(entry.notice)  # first: who sees it counted finds it told
         with self._changed:
             self._line = settle(self._line, entry, answer, time.monotonic(), random.random(), self.pace)
             self._in_flight = False
@@ -148,8 +150,6 @@ class Lane:
             if self._ends is not None and not (answer.accepted or answer.content_refused):
                 self._ends = 0.0
             news = self._news(answer)
-        if answer.accepted:
-            self._on_accepted(entry.notice)
         if news:
             self._on_failing(answer.why)
 
