@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from examples.moe_pretrain.evidence import Evidence
-from healthwatch.alerting.message import number_text, series_text
 from healthwatch.alerting.model import Incident
+from healthwatch.alerting.text import reading_text
 
 
 def received(console: Console, evidence: Evidence) -> None:
@@ -59,7 +59,7 @@ def capture(captures: Sequence[dict[str, Any]], incident_id: str) -> str:
 
 def worst(incident: Incident) -> str:
     sample = incident.firing[0]
-    return f"{series_text(sample.labels)} = {number_text(sample.value)}"
+    return reading_text(sample.labels, sample.value)
 
 
 def problems(console: Console, found: Sequence[tuple[str, list[str]]]) -> None:
