@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_threads = threading.Lock()
+from healthwatch.recording.lock import Lock
+
+_LOOK_AGAIN = 0.05  # seconds
+_threads = threading.Lock()  # a lock of the system is a process's, not a thread's
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Wait until nobody else is at work in a rank's folder of captures.
-
-    The lock of the system ends with its process; where there is none, only the threads of one process take turns.
-    """
+    """Wait until nobody else is at work in a rank's folder of captures."""
+    lock = Lock(folder.with_name(f"{folder.name}.lock"))
     with _threads:
-        descriptor = _locked(folder.with_name(f"{folder.name}.lock"))
+        while lock.take() is not None:
+            time.sleep(_LOOK_AGAIN)
         try:
             yield
         finally:
-            if descriptor is not None:
-                os.close(descriptor)
-
-
-def _locked(path: Path) -> int | None:
-    try:
-        import fcntl
-
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except (ImportError, OSError):
-        return None
-    try:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
+            lock.release()
