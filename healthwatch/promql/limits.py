@@ -28,7 +28,7 @@ class Limits:
     def of(self, bound: float) -> Floats:
         found = self._held.get(bound)
         if found is None:
-            found = self._held[bound] = _limit(self.centre, self.divisor, bound)
+            found = self._held[bound] = limit_of(self.centre, self.divisor, bound)
         return found
 
     def near(self, span: Span, which: Indices, bound: float) -> Indices:
@@ -40,38 +40,19 @@ class Limits:
         self.centre, self.divisor = centre, divisor
         self._held.clear()
 
-    def renew(self, which: Indices, centre: Floats | None, divisor: Floats) -> None:
+    def renew(self, which: Indices | slice, centre: Floats | None, divisor: Floats) -> None:
         """New bounds of some series."""
         self.divisor[which] = divisor
         if self.centre is not None:
             self.centre[which] = centre
         for bound, held in self._held.items():
-            held[which] = _limit(centre, divisor, bound)
+            held[which] = limit_of(centre, divisor, bound)
 
 
-def _limit(centre: Floats | None, divisor: Floats, bound: float) -> Floats:
+def limit_of(centre: Floats | None, divisor: Floats, bound: float) -> Floats:
+    """`Limits` of some series."""
     limit = np.where(divisor > 0, divisor * bound, -math.inf)
     if centre is not None:
         limit += centre
         np.fmax(limit, -math.inf, out=limit)  # a centre that is NaN proves nothing either
     return limit
-
-
-def below(ordered: Floats, place: int) -> Indices:
-    """How many values of each ascending row are less than the one at `place`."""
-    counts = np.full(len(ordered), place)
-    if place:
-        tied = (ordered[:, place - 1] == ordered[:, place]).nonzero()[0]
-        if len(tied):
-            counts[tied] = (ordered[tied] < ordered[tied, place, None]).sum(axis=1)
-    return counts
-
-
-def below_or_at(ordered: Floats, place: int) -> Indices:
-    """How many values of each ascending row are not greater than the one at `place`."""
-    counts = np.full(len(ordered), place + 1)
-    if place + 1 < ordered.shape[1]:
-        tied = (ordered[:, place + 1] == ordered[:, place]).nonzero()[0]
-        if len(tied):
-            counts[tied] = (ordered[tied] <= ordered[tied, place, None]).sum(axis=1)
-    return counts

@@ -5,9 +5,9 @@ Everything here is a shortcut. It never decides what the plain functions of `tra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +18,12 @@ from healthwatch.promql.vector import Indices, Labels, Moment
 from healthwatch.stream import History
 from healthwatch.stream.ring import DENSE, FINITE, Floats, Mask
 
-_BYTES = 120
-"""Below this length a window's counts fit into bytes, whatever comes before goes."""
-
 _MOST_ROWS = 60_000
-"""Longer windows do not fit into the counts."""
-
-_CHUNK = 1 << 20
+"""The gaps of a longer window do not fit into their counts."""
 
 NO_SERIES: Indices = np.zeros(0, np.intp)
 
-_TOLERATED = 8
+TOLERATED = 8
 """A series whose gaps are more than this part of the window is told apart: bounds that hold for it exclude nobody."""
 
 _MOST_IRREGULAR = 1 / 8
@@ -37,14 +32,20 @@ _MOST_IRREGULAR = 1 / 8
 
 @dataclass(slots=True, eq=False)
 class Span:
-    """Rows [start, now) of one metric before the row `now`."""
+    """Rows [start, now) of one metric before the row `now`.
+
+    `irregular` are the series with a value in it that is not finite, `ragged` those with many of them, `gaps` is the
+    most that any other has. Followers may hold anything for the ragged ones.
+    """
 
     part: Part
     start: int
     now: int
     tick: int
     window: int
-    gaps: int = 0  # the most values that are not finite in any series, but for those of `Moving.ragged`
+    irregular: Indices = field(default_factory=lambda: NO_SERIES)
+    ragged: Indices = field(default_factory=lambda: NO_SERIES)
+    gaps: int = 0
 
     @property
     def count(self) -> int:
@@ -60,13 +61,15 @@ class Span:
         """Whether every value of a row is finite; if not all are plain, some may be finite all the same."""
         return self.part.ring.state(row) <= FINITE
 
-    def columns(self, which: Indices) -> Floats:
-        """The window of some series, a series a column."""
-        return self.part.ring.columns(self.start, self.now, self._ring_columns(which))
+    def columns(self, which: Indices, start: int | None = None) -> Floats:
+        """The window of some series, a series a column; with `start` only from that row on."""
+        return self.part.ring.columns(self.start if start is None else start, self.now, self._ring_columns(which))
 
-    def ordered(self, which: Indices) -> Floats:
-        """The window of some series in ascending order, a series a row: so numpy sorts several times as fast."""
-        return np.sort(np.ascontiguousarray(self.columns(which).T), axis=1)
+    def blocks(self, start: int, end: int, series: slice) -> tuple[Floats, ...]:
+        """Rows [start, end) of series that are neighbours, as one or two views if that is how they stand in memory."""
+        place = self.part.place
+        columns = place[series] if not isinstance(place, slice) else _within(place, series)
+        return tuple(block[:, columns] for block in self.part.ring.blocks(start, end))
 
     def baseline(self, which: Indices, *, gapless: bool = False) -> Baseline:
         """What the plain functions need for some of the series."""
@@ -78,30 +81,8 @@ class Span:
         return which + place.start if isinstance(place, slice) else place[which]
 
 
-Counts: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
-"""How many values of a window do something: bytes while they suffice, which numpy adds five times as fast."""
-
-
-def counts_for(span: Span, rows: int) -> Counts:
-    size = len(span.part.columns)
-    if span.count < _BYTES:
-        return np.zeros((rows, size), np.uint8)
-    return np.zeros((rows, size), np.uint16)
-
-
-def chunks(span: Span, which: Indices) -> Iterator[Indices]:
-    """As many series at a time as can be sorted without much memory."""
-    step = max(_CHUNK // span.count, 1)
-    for begin in range(0, len(which), step):
-        yield which[begin : begin + step]
-
-
-def count_in(counts: Counts, there: Mask) -> None:
-    np.add(counts, there.view(np.uint8), out=counts, casting="unsafe")
-
-
-def count_out(counts: Counts, there: Mask) -> None:
-    np.subtract(counts, there.view(np.uint8), out=counts, casting="unsafe")
+def _within(place: slice, series: slice) -> slice:
+    return slice(place.start + series.start, place.start + series.stop)
 
 
 class Follower(Protocol):
@@ -114,11 +95,7 @@ class Follower(Protocol):
 
 @dataclass(slots=True)
 class Moving:
-    """The baseline of a selector: `window` ticks before its newest row, or `MIN_ROWS` rows if that is more.
-
-    `irregular` are the series with a value in the window that is not finite, `ragged` those with many of them;
-    followers may hold anything for the ragged ones, and if they are not tolerant for the irregular ones.
-    """
+    """The baseline of a selector: `window` ticks before its newest row, or `MIN_ROWS` rows if that is more."""
 
     selection: Selection
     window: int
@@ -126,8 +103,6 @@ class Moving:
     history: History
     followers: list[Follower] = field(default_factory=list)
     span: Span | None = None
-    irregular: Indices = field(default_factory=lambda: NO_SERIES)
-    ragged: Indices = field(default_factory=lambda: NO_SERIES)
     _gaps: NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16))
     _baseline: tuple[Span, bytes, Baseline] | None = None
     _of: tuple[Labels | None, int] = (None, -1)
@@ -150,13 +125,16 @@ class Moving:
         key = which.tobytes()
         if self._baseline is None or self._baseline[0] is not self.span or self._baseline[1] != key:
             assert self.span is not None
-            gapless = not len(self.irregular) or not self._gaps[which].any()
+            gapless = self.gapless(which) is None
             self._baseline = self.span, key, self.span.baseline(which, gapless=gapless)
         return self._baseline[2]
 
-    def regular(self, which: Indices) -> Indices:
-        """Those of some series that have no gap."""
-        return which[self._gaps[which] == 0] if len(self.irregular) else which
+    def gapless(self, which: Indices) -> Mask | None:
+        """Which of some series have no gap; None for all of them."""
+        if self.span is None or not len(self.span.irregular):
+            return None
+        found = self._gaps[which] == 0
+        return None if found.all() else found
 
     def _advance(self, tick: int) -> None:
         before, of = self.span, (self.selection.labels, self.history.changes)
@@ -167,16 +145,16 @@ class Moving:
             return
         if before is not None and same and _follows(before, span):
             leaving, entering = range(before.start, span.start), range(before.now, span.now)
-            self.span = span = self._marked(span, leaving, entering, before.gaps)
+            span.irregular, span.ragged, span.gaps = before.irregular, before.ragged, before.gaps
+            self._mark(span, leaving, entering)
             for follower in self.followers:
                 follower.move(span, leaving, entering)
         else:
             self._gaps = np.zeros(len(span.part.columns), np.uint16)
-            self.irregular = self.ragged = NO_SERIES
-            self.span = span = self._marked(span, range(0), range(span.start, span.now), 0)
+            self._mark(span, range(0), range(span.start, span.now))
             for follower in self.followers:
                 follower.rebuild(span)
-        if len(self.irregular) > _MOST_IRREGULAR * len(self._gaps):
+        if len(span.irregular) > _MOST_IRREGULAR * len(self._gaps):
             self.span = None
 
     def _span_at(self, tick: int) -> Span | None:
@@ -193,22 +171,20 @@ class Moving:
             return None
         return Span(part, start, now, ring.tick(now), self.window)
 
-    def _marked(self, span: Span, leaving: range, entering: range, most: int) -> Span:
-        """The span with the most gaps of any series; `most` is what it was before these rows went and came."""
+    def _mark(self, span: Span, leaving: range, entering: range) -> None:
+        """Note in the span which series have gaps now that these rows went and came."""
         out, come = _unusual(span, leaving), _unusual(span, entering)
         if out or come:
             for columns in out:
                 self._gaps[columns] -= 1
             for columns in come:
                 self._gaps[columns] += 1
-            self.irregular = self._gaps.nonzero()[0]
-        if len(self.irregular):
-            gaps, few = self._gaps[self.irregular], span.count // _TOLERATED
-            self.ragged = self.irregular[gaps > few]
-            most = int(gaps[gaps <= few].max(initial=0))
-        elif most:
-            self.ragged, most = NO_SERIES, 0
-        return replace(span, gaps=most) if most else span
+            span.irregular = (self._gaps != 0).nonzero()[0]  # far quicker than that of numbers
+        elif len(leaving) == len(entering):
+            return
+        gaps, few = self._gaps[span.irregular], span.count // TOLERATED
+        span.ragged = span.irregular[gaps > few]
+        span.gaps = int(gaps[gaps <= few].max(initial=0))
 
 
 def _unusual(span: Span, rows: range) -> list[Indices]:
@@ -224,4 +200,4 @@ def _follows(before: Span, span: Span) -> bool:
     """Whether one span can be made from the other by rows that are still here."""
     forward = before.start <= span.start and before.now <= span.now and before.start >= span.part.ring.first
     moved = span.now - before.now + span.start - before.start
-    return forward and moved <= max(before.count // 2, 4) and (before.count < _BYTES) == (span.count < _BYTES)
+    return forward and moved <= max(before.count // 2, 4)

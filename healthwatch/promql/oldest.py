@@ -41,7 +41,7 @@ def _growth(moving: Moving, span: Span, minimum: float) -> Vector:
     kept &= ~np.isnan(now)
     if span.tick - span.part.ring.tick(span.start) <= span.window / 2:
         kept[:] = False
-    which = moving.irregular
+    which = span.irregular
     if len(which):
         found, defined = training.evaluate(_GROWTH, span.baseline(which), minimum)
         values[which], kept[which] = found, defined

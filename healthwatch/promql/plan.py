@@ -9,6 +9,7 @@ from typing import Any
 from healthwatch.promql import ast, calls
 from healthwatch.promql.aggregate import AGGREGATIONS, aggregate
 from healthwatch.promql.binary import harmless, operation, unless_clear
+from healthwatch.promql.blocks import Blocks
 from healthwatch.promql.groups import group, grouping
 from healthwatch.promql.moving import Moving
 from healthwatch.promql.narrow import narrowed
@@ -71,6 +72,7 @@ class Planner:
         self.nodes: dict[Hashable, AnyNode] = {}
         self._selections: dict[Hashable, Selection] = {}
         self._moving: dict[Hashable, Moving] = {}
+        self._blocks: dict[Hashable, Blocks] = {}
         self._screens: dict[Hashable, Screen] = {}
         self._arbiters: dict[Hashable, Arbiter] = {}
 
@@ -146,9 +148,17 @@ class Planner:
     def screen(self, new: NewScreen, node: ast.MatrixSelector) -> Screen:
         key = new, shape(node)
         if key not in self._screens:
-            self._screens[key] = new(node.window)
+            self._screens[key] = new(node.window, lambda: self.blocks(node))
             self.moving(node).follow(self._screens[key])
         return self._screens[key]
+
+    def blocks(self, node: ast.MatrixSelector) -> Blocks:
+        """Those of a window, for all screens that are made of them; they move before these do."""
+        key = shape(node)
+        if key not in self._blocks:
+            self._blocks[key] = Blocks()
+            self.moving(node).follow(self._blocks[key])
+        return self._blocks[key]
 
     def arbiter(self, pattern: Pattern) -> Arbiter:
         """What decides the comparisons of one function of one window with such a bound."""

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 
 from healthwatch.promql import ast, training
-from healthwatch.promql.bracket import Bracket
+from healthwatch.promql.ascending import sorting
+from healthwatch.promql.blocks import Blocks
+from healthwatch.promql.bounds import of_deviation, of_median
 from healthwatch.promql.minima import Minima
 from healthwatch.promql.moving import Moving, Span
 from healthwatch.promql.node import VectorNode
 from healthwatch.promql.operators import COMPARISON, MIRRORED
-from healthwatch.promql.ordered import Ordered, loops
-from healthwatch.promql.smoothing import CLOSELY, LOOSELY, Smoothing
-from healthwatch.promql.spread import Spread
+from healthwatch.promql.smoothing import Smoothing
+from healthwatch.promql.turns import Turns
 from healthwatch.promql.vector import Indices, Labels, Moment, Vector, everything, nothing, zeros
 from healthwatch.stream.ring import Floats, Mask
 
@@ -42,12 +43,8 @@ _NO_FLOATS = np.empty(0)
 class Screen(Protocol):
     """Limits that follow a window: no now up to its series' limit has a value of more than the bound.
 
-    The limit is -inf where nothing is proven.
+    The limit is -inf where nothing is proven. It holds for series with gaps too, unless they are ragged.
     """
-
-    @property
-    def tolerant(self) -> bool:
-        """Whether the limits hold for series with gaps too."""
 
     def expect(self, bound: float) -> None:
         """This bound will be asked for."""
@@ -58,43 +55,40 @@ class Screen(Protocol):
 
     def move(self, span: Span, leaving: range, entering: range) -> None: ...
 
-    def improve(self, span: Span, which: Indices, bound: float) -> bool:
-        """Raise the limits of some series without gaps where their windows allow it; whether any may have risen."""
+    def closer(self, span: Span, which: Indices, bound: float) -> Floats | None:
+        """Limits that hold now for some series without gaps; None where there are no higher ones."""
 
 
-def _close_median(_: int) -> Screen:
-    return Bracket()
+NewScreen: TypeAlias = Callable[[int, Callable[[], Blocks]], Screen]
+"""Given the window in ticks, and what brings blocks that move with it."""
 
 
-def _far_median(_: int) -> Screen:
-    return Minima()
+def _close_median(_: int, __: Callable[[], Blocks]) -> Screen:
+    return Turns(of_median, sorting())
 
 
-def _close_average(window: int) -> Screen:
-    return Smoothing(window, CLOSELY)
+def _far_median(_: int, blocks: Callable[[], Blocks]) -> Screen:
+    return Minima(blocks())
 
 
-def _far_average(window: int) -> Screen:
-    return Smoothing(window, LOOSELY)
+def _close_average(window: int, _: Callable[[], Blocks]) -> Screen:
+    return Smoothing(window)
 
 
-def _robust(_: int) -> Screen:
-    """With the `fast` extra sorted windows, else bounds of them."""
-    compiled = loops()
-    return Spread() if compiled is None else Ordered(compiled)
+def _far_average(window: int, blocks: Callable[[], Blocks]) -> Screen:
+    return Smoothing(window, blocks())
 
 
-NewScreen: TypeAlias = Callable[[int], Screen]
-"""Given the window in ticks."""
+def _deviation(_: int, __: Callable[[], Blocks]) -> Screen:
+    return Turns(of_deviation, sorting())
 
-SCREENS: dict[str, tuple[NewScreen, NewScreen]] = {
-    "spike_ratio": (_close_median, _far_median),
-    "robust_zscore": (_robust, _robust),
-    "ema_ratio": (_close_average, _far_average),
+
+SCREENS: dict[str, tuple[NewScreen, NewScreen, float]] = {
+    "spike_ratio": (_close_median, _far_median, 2.5),
+    "robust_zscore": (_deviation, _deviation, 0.0),
+    "ema_ratio": (_close_average, _far_average, 3.0),
 }
-"""For a bound close to 1, and for one that is many times as much."""
-
-_MANY_TIMES = 2.5
+"""For a bound close to 1, and for one that is so many times as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +104,8 @@ class Pattern:
     @property
     def screen(self) -> NewScreen:
         """What makes the screen for it."""
-        return SCREENS[self.function.name][self.bound >= _MANY_TIMES]
+        close, far, many_times = SCREENS[self.function.name]
+        return far if self.bound >= many_times else close
 
     def compare(self, values: Floats) -> Mask:
         return COMPARISON[self.operator](values, self.bound)
@@ -234,20 +229,24 @@ class Arbiter:
         doubtful = doubt.nonzero()[0]
         if len(doubtful) > _MOST_DOUBTFUL * len(now):
             return None
-        regular = self._moving.regular(doubtful)
-        if len(regular) and self._screen.improve(span, regular, bound):
-            proven = now[doubtful] <= self._screen.limit(bound)[doubtful]
-            if len(gaps):
-                proven &= ~np.isin(doubtful, gaps, assume_unique=True)
-            if not span.finite(span.now):
-                proven &= np.isfinite(now[doubtful])
-            doubtful = doubtful[~proven]
-        return doubtful
+        return self._left(span, doubtful, bound) if len(doubtful) else doubtful
+
+    def _left(self, span: Span, doubtful: Indices, bound: float) -> Indices:
+        """Those of some series that closer limits do not decide either."""
+        gapless = self._moving.gapless(doubtful)
+        regular = doubtful if gapless is None else doubtful[gapless]
+        closer = self._screen.closer(span, regular, bound) if len(regular) else None
+        if closer is None:
+            return doubtful
+        now = span.row(span.now)[regular]
+        left = ~(now <= closer)
+        if not span.finite(span.now):
+            left |= np.isinf(now)
+        return regular[left] if gapless is None else np.union1d(regular[left], doubtful[~gapless])
 
     def _gaps(self, span: Span) -> Indices:
         """The series for which the limits mean nothing."""
-        enough = span.count - span.gaps >= self._min_samples
-        return self._moving.ragged if self._screen.tolerant and enough else self._moving.irregular
+        return span.ragged if span.count - span.gaps >= self._min_samples else span.irregular
 
     def _computed(self, which: Indices) -> Decided:
         """The plain way for some of the series."""

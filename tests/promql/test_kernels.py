@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from healthwatch.promql import Program, parse, sums
-from healthwatch.promql.ordered import loops, places
+from healthwatch.promql.ascending import by_numpy, sorting
+from healthwatch.promql.bounds import of_deviation, of_median
 from healthwatch.stream import History, SeriesTable, tick_of
 
 WINDOWED = [
@@ -99,61 +100,64 @@ def test_means_of_huge_values_do_not_overflow(values: list[float]) -> None:
 
 @pytest.mark.extras
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_the_compiled_exchange_keeps_windows_sorted(kind: type[np.floating]) -> None:
+@pytest.mark.parametrize(("rows", "size"), [(1, 5), (2, 700), (42, 1300), (63, 257), (200, 40), (300, 3)])
+def test_the_compiled_sort_is_that_of_numpy(kind: type[np.float32] | type[np.float64], rows: int, size: int) -> None:
     pytest.importorskip("numba", reason="needs the fast extra")
-    compiled = loops()
-    assert compiled is not None
-    rng = np.random.default_rng(3)
-    for rows, size in ((1, 5), (2, 700), (50, 1300)):
-        window = rng.integers(0, 9, (rows, size)).astype(kind)
-        ordered = np.sort(window, axis=0)
-        for index in range(3 * rows):
-            fresh = rng.integers(0, 9, size).astype(kind)
-            found, limits, factors = np.empty(size), np.empty(size), (1.4826, 1e-3, 6.0)
-            compiled.exchange(ordered, window[index % rows].copy(), fresh, places(rows, 0), factors, found)
-            window[index % rows] = fresh
-            assert np.array_equal(ordered, np.sort(window, axis=0))
-            compiled.limits(ordered, places(rows, 0), factors, limits)
-            assert np.array_equal(found, limits)
+    by_loop, rng = sorting(), np.random.default_rng(3)
+    assert by_loop is not by_numpy
+    values = rng.lognormal(0, 1, (rows, size)).astype(np.float32).astype(np.float64)
+    for column, odd in enumerate((np.inf, -np.inf, 0.0)):
+        values[rng.random(rows) < 0.3, column] = odd
+    blocks = (values[: rows // 3], values[rows // 3 :])
+    expected = np.sort(values, axis=0).astype(kind)
+    assert np.array_equal(by_loop(blocks, kind), expected)
+    assert np.array_equal(by_numpy(blocks, kind), expected)
+    values[0, 1] = np.nan  # leaves the other columns alone
+    assert np.array_equal(np.delete(by_loop(blocks, kind), 1, axis=1), np.delete(expected, 1, axis=1))
 
 
-@pytest.mark.extras
-@pytest.mark.parametrize("rows", [1, 2, 3, 16, 49, 50])
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_the_compiled_limits_are_below_the_sharper_ones_which_are_those_of_the_score(
-    rows: int, kind: type[np.floating]
+def score_limits(window: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
+    """Median and `median + bound * divisor` of each column's finite values, by numpy's own functions."""
+    held = np.where(np.isfinite(window), window, np.nan)
+    centre = np.nanmedian(held, axis=0)
+    deviation = np.nanmedian(np.abs(held - centre), axis=0)
+    return centre, centre + bound * np.maximum(1.4826 * deviation, 1e-3 * np.abs(centre))
+
+
+@st.composite
+def partly_known(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int, int]:
+    """Known values, all values of the window, and how many gaps and unknown values there may be."""
+    known, most = draw(st.integers(1, 40)), draw(st.integers(0, 12))
+    gaps, unknown = draw(st.integers(0, known // 4)), draw(st.integers(0, most))
+    levels = st.sampled_from([-3.0, -1.0, 0.0, 0.5, 1.0, 1.1, 1.2, 1.3, 2.0, 9.0])
+    values = draw(hnp.arrays(np.float64, (known + unknown, 6), elements=levels | st.floats(0.5, 1.5, width=32)))
+    values = values.astype(np.float32).astype(np.float64)
+    values[: draw(st.integers(0, gaps)), draw(st.integers(0, 5))] = np.inf
+    return values[:known], values, gaps, most
+
+
+@given(case=partly_known(), bound=st.sampled_from([0.5, 3.0, 6.0]), kind=st.sampled_from([np.float32, np.float64]))
+def test_bounds_hold_whatever_the_unknown_values_are(
+    case: tuple[np.ndarray, np.ndarray, int, int], bound: float, kind: type[np.float32] | type[np.float64]
 ) -> None:
-    pytest.importorskip("numba", reason="needs the fast extra")
-    compiled = loops()
-    assert compiled is not None
-    rng = np.random.default_rng(rows)
-    window = np.concatenate((rng.lognormal(0, 0.5, (rows, 200)), rng.integers(-3, 4, (rows, 200))), axis=1).astype(kind)
-    ordered = np.sort(window, axis=0)
-    centre = np.median(window.astype(float), axis=0)
-    deviation = np.median(np.abs(window.astype(float) - centre), axis=0)
-    divisor = np.maximum(1.4826 * deviation, 1e-3 * np.abs(centre))
-    expected = np.where(divisor > 0, centre + 6 * divisor, -np.inf)
-    sharp, found = np.empty(400), np.empty(400)
-    compiled.sharper(ordered, np.arange(400), (1.4826, 1e-3, 6.0), sharp)
-    compiled.limits(ordered, places(rows, 0), (1.4826, 1e-3, 6.0), found)
-    np.testing.assert_allclose(sharp, expected, rtol=1e-12)
-    assert ((found <= sharp) | np.isclose(found, sharp, rtol=1e-12)).all()
-    assert rows < 49 or np.median((found / sharp)[:200]) > 0.9  # and not far below
+    known, window, gaps, unknown = case
+    ordered = by_numpy((known,), kind)
+    centre, limit = score_limits(window, bound)
+    _, median = of_median(ordered, gaps, unknown)
+    assert ((median <= centre) | (median <= 0)).all()
+    low, divisor = of_deviation(ordered, gaps, unknown)
+    assert low is not None
+    proven = divisor > 0
+    assert (low[proven] <= centre[proven]).all()
+    assert (low + bound * divisor <= limit + 1e-12 * np.abs(limit))[proven].all()
 
 
-@pytest.mark.extras
-@pytest.mark.parametrize("rows", [8, 16, 50, 51])
-def test_pairs_of_places_hold_in_windows_with_gaps(rows: int) -> None:
-    """A gap stands in the ordered window as any value at all."""
-    pytest.importorskip("numba", reason="needs the fast extra")
-    compiled = loops()
-    assert compiled is not None
-    rng = np.random.default_rng(rows)
-    for gaps in range(rows // 8 + 1):
-        values = rng.lognormal(0, 0.5, (rows, 300))
-        ordered = np.sort(np.concatenate((values[gaps:], rng.choice([0.0, 1.0, 9.0], (gaps, 300)))), axis=0)
-        sharp, found = np.empty(300), np.empty(300)
-        finite = np.sort(values[gaps:], axis=0)
-        compiled.sharper(finite, np.arange(300), (1.4826, 1e-3, 6.0), sharp)
-        compiled.limits(ordered, places(rows, gaps), (1.4826, 1e-3, 6.0), found)
-        assert ((found <= sharp) | np.isclose(found, sharp, rtol=1e-12)).all()
+def test_bounds_are_close_enough_to_exclude_nearly_everybody() -> None:
+    values = np.random.default_rng(1).lognormal(0, 0.1, (50, 5000))
+    _, limit = score_limits(values, 6.0)
+    for unknown, least in ((0, 0.9), (8, 0.75)):
+        low, divisor = of_deviation(by_numpy((values[unknown:],), np.float64), 0, unknown)
+        assert low is not None
+        assert np.median((low + 6.0 * divisor) / limit) > least
+    _, median = of_median(by_numpy((values[8:],), np.float64), 0, 8)
+    assert np.median(median / np.median(values, axis=0)) > 0.9

@@ -1,0 +1,129 @@
+"""Limits from sorted windows, of which a step sorts only some: the series take turns.
+
+What is known from some rows holds whatever a few more rows bring, and whichever of the rest leave the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from healthwatch.promql.ascending import Kind, Samples, Sort
+from healthwatch.promql.bounds import Bounds
+from healthwatch.promql.limits import Limits, limit_of
+from healthwatch.promql.moving import TOLERATED, Span
+from healthwatch.promql.vector import Indices
+from healthwatch.stream.ring import Floats
+
+_PART = 6
+"""A series has its turn once in this part of a window: later, and bounds exclude fewer; sooner, and more is sorted."""
+
+_FEWEST, _MOST_TURNS = 1024, 32
+"""Fewer series than that are sorted as quickly as one."""
+
+_MOST_VALUES = 1 << 20
+"""Are sorted at a time, which does not take much memory."""
+
+_WORTH_SORTING = 16
+
+_GROWN = 1.5
+"""Bounds of a window that fills are bounds of few values: from time to time all are taken anew."""
+
+Measure: TypeAlias = Callable[[Samples, int, int], Bounds]
+
+
+@dataclass(slots=True)
+class Turn:
+    """Series that are sorted together. Their bounds are those of rows [start, end) and of `unknown` others."""
+
+    series: slice
+    start: int = 0
+    end: int = 0
+    unknown: int = 0
+
+    def over(self, span: Span) -> bool:
+        """Whether the bounds do not hold for the window as it is now."""
+        return span.start > self.start or span.count > self.end - self.start + self.unknown
+
+
+class Turns:
+    """The screen of a function whose centre and divisor `measure` bounds."""
+
+    def __init__(self, measure: Measure, sort: Sort) -> None:
+        self._measure, self._sort = measure, sort
+        self._limits = Limits()
+        self._turns: list[Turn] = []
+        self._apart = 1  # rows from one turn of a series to its next
+        self._rows = 0  # of the window when the turns were dealt
+
+    def expect(self, bound: float) -> None:
+        """Its limits are made alike for every bound."""
+
+    def limit(self, bound: float) -> Floats:
+        return self._limits.of(bound)
+
+    def rebuild(self, span: Span) -> None:
+        size, self._rows = len(span.part.columns), span.count
+        self._apart = max(span.count // _PART, 1)
+        turns = min(self._apart, _MOST_TURNS, max(size // _FEWEST, 1))
+        edges = [size * number // turns for number in range(turns + 1)]
+        self._turns = [Turn(slice(*pair)) for pair in pairwise(edges)]
+        centre, divisor = self._measure(np.zeros((1, size)), 0, 0)
+        self._limits.take(centre, divisor)
+        for number, turn in enumerate(self._turns, start=1):
+            self._take(span, turn, -(-self._apart * number // turns))
+
+    def move(self, span: Span, leaving: range, entering: range) -> None:  # noqa: ARG002 - a turn knows its rows
+        if span.count > _GROWN * self._rows:
+            self.rebuild(span)
+            return
+        for turn in self._turns:
+            if turn.over(span):
+                self._take(span, turn, self._apart)
+
+    def closer(self, span: Span, which: Indices, bound: float) -> Floats | None:
+        """Bounds from all of the window; of few series the function itself is as quick."""
+        if len(which) < _WORTH_SORTING:
+            return None
+        ordered = self._sort((span.columns(which),), _kind(span))
+        return limit_of(*self._measure(ordered, 0, 0), bound)
+
+    def _take(self, span: Span, turn: Turn, rows: int) -> None:
+        """Bounds that hold for so many rows to come."""
+        turn.start, turn.end, turn.unknown = _staying(span, rows), span.now, rows
+        count = turn.end - turn.start
+        step = max(_MOST_VALUES // count, 1)
+        for begin in range(turn.series.start, turn.series.stop, step):
+            series = slice(begin, min(begin + step, turn.series.stop))
+            ordered = self._sort(span.blocks(turn.start, turn.end, series), _kind(span))
+            gaps = _put_right(ordered, span, turn, series)
+            self._limits.renew(series, *self._measure(ordered, gaps, rows))
+
+
+def _kind(span: Span) -> Kind:
+    return np.float32 if span.part.ring.narrow else np.float64
+
+
+def _staying(span: Span, rows: int) -> int:
+    """The first row that will still be in the window when so many have come, if they come as the last one did."""
+    ring = span.part.ring
+    apart = span.tick - ring.tick(span.now - 1)
+    return max(min(ring.find(span.tick + rows * apart - span.window), span.start + rows, span.now - 1), span.start)
+
+
+def _put_right(ordered: Samples, span: Span, turn: Turn, series: slice) -> int:
+    """Put what is not finite behind everything else; returns the most gaps of a series that is not ragged."""
+    which = span.irregular
+    which = which[np.searchsorted(which, series.start) : np.searchsorted(which, series.stop)]
+    if not len(which):
+        return 0
+    values = span.columns(which, turn.start)
+    gaps = ~np.isfinite(values)
+    values[gaps] = np.inf
+    ordered[:, which - series.start] = np.sort(values, axis=0)
+    counts = gaps.sum(axis=0)
+    return int(counts.max(initial=0, where=counts <= (len(ordered) + turn.unknown) // TOLERATED))
