@@ -14,7 +14,7 @@ from healthwatch.alerting.model import (
     Phase,
     Transitions,
 )
-from healthwatch.alerting.rows import CODE_OF, PHASES
+from healthwatch.alerting.rows import CODE_OF, RANK_OF
 from healthwatch.alerting.verdicts import Seen
 
 
@@ -26,11 +26,8 @@ class Entry(NamedTuple):
     alert: Alert
 
 
-class Turn(NamedTuple):
-    entry: Entry
-    change: Change
-    after: Alert
-
+Turn: TypeAlias = tuple[Entry, Change, Alert]
+"""An alert that has changed its phase: as it was, why, and as it is."""
 
 Turned: TypeAlias = tuple[list[Entry], list[Turn]]
 """The alerts that live, and those that have changed their phase."""
@@ -38,33 +35,39 @@ Turned: TypeAlias = tuple[list[Entry], list[Turn]]
 
 def step(entries: Sequence[Entry], breaching: Sequence[int], seen: Seen, now: Now, timing: Timing) -> Turned:
     """The alerts after a step, in the order of their places."""
-    fresh = [Entry(place, seen.labels[place], INACTIVE) for place in breaching]
-    everyone = ordered((*entries, *fresh)) if fresh else entries
-    return _moved(everyone, (_advanced(entry, seen, now, timing) for entry in everyone))
+    if breaching:
+        fresh = [Entry(place, seen.labels[place], INACTIVE) for place in breaching]
+        entries = ordered((*entries, *fresh)) if entries else fresh
+    return _moved(entries, [_advanced(entry, seen, now, timing) for entry in entries])
 
 
 def back(entries: Sequence[Entry], to: Now) -> Turned:
     """The alerts in a run that goes back to step `to.step`."""
-    return _moved(entries, (rewind(entry.alert, to) for entry in entries))
+    return _moved(entries, [rewind(entry.alert, to) for entry in entries])
 
 
 def _advanced(entry: Entry, seen: Seen, now: Now, timing: Timing) -> tuple[Alert, Change | None]:
-    place, alert = entry.place, entry.alert
-    if place in seen.kept_up and alert.phase is Phase.FIRING and not seen.breach[place]:
+    place, _, alert = entry
+    if seen.kept_up and place in seen.kept_up and alert.phase is Phase.FIRING and not seen.breach[place]:
         return keep_up(alert, now), None
     return advance(alert, seen.observation(place), now, timing)
 
 
 def ordered(entries: Iterable[Entry]) -> list[Entry]:
     """By place."""
-    return sorted(entries, key=lambda entry: (entry.place < 0, entry.place))
+    return sorted(entries, key=_place)
+
+
+def _place(entry: Entry) -> tuple[bool, int]:
+    return entry.place < 0, entry.place
 
 
 def _moved(entries: Sequence[Entry], after: Iterable[tuple[Alert, Change | None]]) -> Turned:
-    living, turns = [], []
+    living: list[Entry] = []
+    turns: list[Turn] = []
     for entry, (alert, change) in zip(entries, after, strict=True):
         if change is not None:
-            turns.append(Turn(entry, change, alert))
+            turns.append((entry, change, alert))
         if alert.phase is not Phase.INACTIVE:
             living.append(entry if alert is entry.alert else Entry(entry.place, entry.labels, alert))
     return living, turns
@@ -72,34 +75,21 @@ def _moved(entries: Sequence[Entry], after: Iterable[tuple[Alert, Change | None]
 
 def transitions(rule: str, turns: Sequence[Turn], now: Now) -> list[Transitions]:
     """The turns, those that are alike together; whoever has ended is told as it was."""
-    if len(turns) == 1:
-        return [_alike(rule, turns, now)]
-    kinds: dict[tuple[int, int], list[Turn]] = {}
-    for turn in turns:
-        kinds.setdefault((CODE_OF[turn.change], PHASES.index(turn.entry.alert.phase)), []).append(turn)
-    return [_alike(rule, kinds[kind], now) for kind in sorted(kinds)]
-
-
-def _alike(rule: str, turns: Sequence[Turn], now: Now) -> Transitions:
-    (_, _, before), change, after = turns[0]
-    told = [turn.entry.alert if turn.after.phase is Phase.INACTIVE else turn.after for turn in turns]
-    return Transitions(
-        rule,
-        before.phase,
-        after.phase,
-        change,
-        now,
-        [turn.entry.labels for turn in turns],
-        [alert.micro_step for alert in told],
-        [alert.value for alert in told],
-    )
+    kinds: dict[tuple[int, int], Transitions] = {}
+    for entry, change, after in turns:
+        before = entry.alert
+        told = before if after.phase is Phase.INACTIVE else after
+        kind = CODE_OF[change], RANK_OF[before.phase]
+        if kind not in kinds:
+            kinds[kind] = Transitions(rule, before.phase, after.phase, change, now, [], [], [])
+        kinds[kind].add(entry.labels, told.micro_step, told.value)
+    return [kinds[kind] for kind in sorted(kinds)]
 
 
 def last_end(turns: Sequence[Turn], found: Now | None) -> Now | None:
     """The last breach or clear of the firing alerts that have ended, or what was found elsewhere if that is later."""
-    for turn in turns:
-        alert = turn.entry.alert
-        if alert.phase is Phase.FIRING and turn.after.phase is Phase.INACTIVE and alert.last_verdict is not None:
+    for (_, _, alert), _, after in turns:
+        if alert.phase is Phase.FIRING and after.phase is Phase.INACTIVE and alert.last_verdict is not None:
             now = alert.last_verdict
             found = now if found is None or (now.attempt, now.step) > (found.attempt, found.step) else found
     return found

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from healthwatch.alerting import few, many
 from healthwatch.alerting.few import Entry
 from healthwatch.alerting.lifecycle import Timing
-from healthwatch.alerting.many import NO_TABLE, Table, together
+from healthwatch.alerting.many import NO_TABLE, NOBODY, Table, together
 from healthwatch.alerting.model import Alert, LabelSet, Now, Phase, Transitions
 from healthwatch.alerting.rows import (
     ATTEMPT,
@@ -78,9 +78,12 @@ class Ledger:
         if len(self._few) + len(begins) >= _MANY:
             self._gather()
             return self._turned(rule, many.step(self._table, begins, seen, now, timing), None, now)
-        if self._table.labels and len(self) + len(begins) < _FEW:
-            self._scatter()
-        columns = many.step(self._table, begins[:0], seen, now, timing) if self._table.labels else None
+        columns = None
+        if self._table.labels:
+            if len(self) + len(begins) < _FEW:
+                self._scatter()
+            else:
+                columns = many.step(self._table, NOBODY.places, seen, now, timing)
         objects = few.step(self._few, begins.tolist(), seen, now, timing) if self._few or len(begins) else None
         return self._turned(rule, columns, objects, now)
 
@@ -153,11 +156,12 @@ class Ledger:
     def _unknown(self, seen: Seen) -> Rows:
         """The places where something breaches that has no alert."""
         places, breach = self._table.places, seen.breach
-        if not len(self):
-            return breach.nonzero()[0] if seen.places is None else seen.places
         if seen.places is not None and not len(places):
             known = [entry.place for entry in self._few]
-            return np.array([place for place in seen.places.tolist() if place not in known], np.intp)
+            fresh = [place for place in seen.places.tolist() if place not in known]
+            return seen.places if len(fresh) == len(seen.places) else np.array(fresh, np.intp)
+        if not len(self):
+            return breach.nonzero()[0]
         begins = breach.copy()  # over the whole result: far quicker than a difference of two sets of places
         if len(places):
             begins[places if places[-1] >= 0 else places[places >= 0]] = False
@@ -170,7 +174,8 @@ class Ledger:
         self, rule: str, columns: many.Turned | None, objects: few.Turned | None, now: Now
     ) -> list[Transitions]:
         """Let the alerts be what they have become; what has changed."""
-        table, entries, found, end = self._table, self._few, list[Transitions](), None
+        found: list[Transitions] = []
+        table, entries, end = self._table, self._few, None
         if columns is not None and columns.anything():
             found, end = many.transitions(rule, table, columns, now), many.last_end(table, columns)
             table = many.settled(table, columns, len(self.result))

@@ -96,9 +96,15 @@ class Transitions:
     after: Phase
     reason: Change
     now: Now
-    labels: Sequence[LabelSet]  # one an alert, as the two below
-    micro_steps: Sequence[int | None]
-    values: Sequence[float]
+    labels: list[LabelSet]  # one an alert, as the two below
+    micro_steps: list[int | None]
+    values: list[float]
+
+    def add(self, labels: LabelSet, micro_step: int | None, value: float) -> None:
+        """One more alert."""
+        self.labels.append(labels)
+        self.micro_steps.append(micro_step)
+        self.values.append(value)
 
     def __len__(self) -> int:
         return len(self.labels)

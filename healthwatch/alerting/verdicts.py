@@ -51,12 +51,12 @@ class Seen:
 
     def observation(self, position: int) -> Observation:
         """The verdict on one label set; without a place in the result (-1) nothing is known of it."""
-        if position < 0 or not (self.breach[position] or self.known[position]):
+        if position < 0:
             return _NO_DATA
-        for tick, vector in self.ticks:
-            if vector.kept[position]:
-                return Observation(Verdict.BREACH, float(vector.values[position]), self.micro_step(tick))
-        return _CLEAR
+        if not self.breach[position]:
+            return _CLEAR if self.known[position] else _NO_DATA
+        tick, vector = next(each for each in self.ticks if each[1].kept[position])
+        return Observation(Verdict.BREACH, float(vector.values[position]), self.micro_step(tick))
 
 
 def fold(ticks: Sequence[tuple[int, Vector]], labels: Sequence[LabelSet], micro_step: MicroStep) -> Seen:

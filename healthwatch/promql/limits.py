@@ -51,7 +51,10 @@ class Limits:
 
 def limit_of(centre: Floats | None, divisor: Floats, bound: float) -> Floats:
     """`Limits` of some series."""
-    limit = np.where(divisor > 0, divisor * bound, -math.inf)
+    limit: Floats = divisor * bound
+    proven = divisor > 0
+    if not proven.all():
+        limit[~proven] = -math.inf
     if centre is not None:
         limit += centre
         np.fmax(limit, -math.inf, out=limit)  # a centre that is NaN proves nothing either

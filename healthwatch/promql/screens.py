@@ -37,6 +37,9 @@ _LEAST, _MOST = 1e-2, 1e6
 
 _MOST_DOUBTFUL = 1 / 4
 
+_FEW = 3
+"""Series that are computed as quickly as closer limits are asked for."""
+
 _NO_FLOATS = np.empty(0)
 
 
@@ -229,7 +232,7 @@ class Arbiter:
         doubtful = doubt.nonzero()[0]
         if len(doubtful) > _MOST_DOUBTFUL * len(now):
             return None
-        return self._left(span, doubtful, bound) if len(doubtful) else doubtful
+        return self._left(span, doubtful, bound) if len(doubtful) > _FEW else doubtful
 
     def _left(self, span: Span, doubtful: Indices, bound: float) -> Indices:
         """Those of some series that closer limits do not decide either."""

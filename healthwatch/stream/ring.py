@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from typing import Any, Final
 
@@ -199,8 +200,9 @@ class Ring:
 
     def _inspect(self, row: int) -> int:
         values = self.row(row)
-        if np.isfinite(values).all():
-            found = FINITE if values.min(initial=0.0) < 0 else POSITIVE
+        least, most = values.min(initial=0.0), values.max(initial=0.0)  # both are NaN where one value is
+        if math.isfinite(least) and math.isfinite(most):
+            found = FINITE if least < 0 else POSITIVE
         elif not np.isnan(values).any():
             found = CLEAN
         else:
