@@ -15,28 +15,24 @@ Samples: TypeAlias = NDArray[np.floating[Any]]
 Kind: TypeAlias = type[np.float32] | type[np.float64]
 
 Sort: TypeAlias = Callable[[Sequence[Floats], Kind], Samples]
-"""Blocks of rows with a series a column, as rows in ascending order; a column with a NaN is in any order.
+"""One or two blocks of rows with a series a column, as rows in ascending order; a column with a NaN is in any order.
 
 float32 must hold every value exactly where that is the kind.
 """
 
-_MOST_COMPILED: Final = 256
+_MOST_COMPILED: Final = 128
 """The compiled loop passes over the rows of a longer window so many times that numpy is faster."""
 
 
 def by_numpy(blocks: Sequence[Floats], kind: Kind) -> Samples:
     """Along the last axis numpy sorts several times as fast."""
     ordered: Samples = np.empty((blocks[0].shape[1], sum(map(len, blocks))), kind)
-    _fill(ordered.T, blocks)
-    ordered.sort(axis=1)
-    return ordered.T
-
-
-def _fill(rows: Samples, blocks: Sequence[Floats]) -> None:
     begin = 0
     for block in blocks:
-        rows[begin : begin + len(block)] = block
+        ordered[:, begin : begin + len(block)] = block.T
         begin += len(block)
+    ordered.sort(axis=1)
+    return ordered.T
 
 
 def sorting() -> Sort:
@@ -51,8 +47,7 @@ def sorting() -> Sort:
         if count > _MOST_COMPILED:
             return by_numpy(blocks, kind)
         ordered: Samples = np.empty((count, blocks[0].shape[1]), kind)
-        _fill(ordered, blocks)
-        compiled.sort(ordered)
+        compiled.sort(blocks[0], blocks[1] if len(blocks) > 1 else blocks[0][:0], compiled.pairs(count), ordered)
         return ordered
 
     return by_loop
