@@ -93,12 +93,13 @@ def step(table: Table, begins: Rows, seen: Seen, now: Now, timing: Timing) -> Tu
 def _gone_on(table: Table, seen: Seen, now: Now, timing: Timing) -> Codes:
     """How each alert of the table has changed; where all go on firing, only their values and clocks do."""
     places, rows = table.places, table.rows
-    breach, known = _at(seen.breach, places), _at(seen.known, places)
+    breach = _at(seen.breach, places)
     everyone = bool(breach.all())
     if everyone and table.steady:
         rows[:, VALUE], rows[:, LAST_VERDICT:] = seen.values(places), moment_of(now)
         return np.zeros(len(rows), np.uint8)
     kept_up = np.isin(places, seen.kept_up) if seen.kept_up else None
+    known = _at(seen.known, places)
     codes = turned(rows, breach, known, seen.values(places[breach]), kept_up, now, timing)
     table.steady = everyone and bool((rows[:, PHASE] == FIRING).all())
     return codes

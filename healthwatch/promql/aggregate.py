@@ -14,17 +14,21 @@ import numpy as np
 from healthwatch.promql.groups import Groups
 from healthwatch.promql.quantiles import quantile_groups
 from healthwatch.promql.sums import mean_groups, sum_groups, variance_groups
-from healthwatch.promql.vector import EvaluationError, Indices, Vector, full_vector
+from healthwatch.promql.vector import POSITIVE, EvaluationError, Indices, Vector, full_vector
 from healthwatch.stream.ring import Floats, Mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Members:
-    """The kept members of a vector's groups: `values` by group, each group at `starts`, `counts` long."""
+    """The kept members of a vector's groups: `values` by group, each group at `starts`, `counts` long.
+
+    `positive` says that no value is negative or not finite.
+    """
 
     values: Floats
     starts: Indices
     counts: Indices
+    positive: bool = False
 
 
 Aggregation: TypeAlias = Callable[..., Floats]
@@ -44,7 +48,7 @@ def aggregate(function: Aggregation, vector: Vector, groups: Groups, parameter: 
     if not len(groups.starts):
         return Vector(groups.labels, np.empty(0), vector.kept, vector.known)
     if vector.complete():
-        members = Members(groups.sorted(vector.values), groups.starts, groups.sizes)
+        members = Members(groups.sorted(vector.values), groups.starts, groups.sizes, vector.grade == POSITIVE)
         return full_vector(groups.labels, _call(function, members, parameter))
     counts = groups.count(vector.kept)
     kept = counts > 0
@@ -69,12 +73,12 @@ def _kept_members(vector: Vector, groups: Groups, counts: Indices, kept: Mask) -
 
 @_aggregation("sum")
 def _sum(members: Members) -> Floats:
-    return sum_groups(members.values, members.starts)
+    return sum_groups(members.values, members.starts, positive=members.positive)
 
 
 @_aggregation("avg")
 def _avg(members: Members) -> Floats:
-    return mean_groups(members.values, members.starts, members.counts)
+    return mean_groups(members.values, members.starts, members.counts, positive=members.positive)
 
 
 @_aggregation("min")

@@ -73,7 +73,7 @@ def _matched(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
         lefts, rights = left.at(moment), right.at(moment)
         join = match_up(lefts, rights)
         pairs, one, other = join.pairs(lefts, rights)
-        if node.op in ARITHMETIC and not (pairs.grade == FINITE and node.op in "+-*"):
+        if node.op in ARITHMETIC and not (pairs.grade >= FINITE and node.op in "+-*"):
             pairs = replace(pairs, grade=0)
         result = _operated(node, pairs, one, other)
         join.check_result(result.kept, matching.group)
@@ -107,5 +107,5 @@ _KEEP_NO_NAN = frozenset("+-*/")
 def _operated(node: ast.Binary, result: Vector, left: Floats, right: Floats) -> Vector:
     if node.op in COMPARISON:
         return (truth if node.bool_modifier else compared)(node.op, result, left, right)
-    grade = result.grade if node.op in _KEEP_NO_NAN else 0
+    grade = min(result.grade, NO_NAN) if node.op in _KEEP_NO_NAN else 0  # finite numbers may make an infinity
     return Vector(result.labels, ARITHMETIC[node.op](left, right), result.kept, result.known, grade=grade)

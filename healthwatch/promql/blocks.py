@@ -10,10 +10,13 @@ import numpy as np
 from healthwatch.promql.moving import Span
 from healthwatch.stream.ring import Floats
 
-_PARTS, _FEWEST, _MOST = 5.5, 4.5, 7
+_PARTS, _FEWEST, _MOST = 5.5, 4.5, 6
 """A window makes about so many blocks: three or four whole ones are more than half of it wherever it ends. They are
 made anew where it has come to hold fewer or more.
 """
+
+_MOST_FILLING = 7
+"""Of a window that grows: it will soon hold more rows, whatever a block has."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,8 +39,9 @@ class Blocks:
         self.rows, self._blocks = math.ceil(span.count / _PARTS), []
         self._gather(span, range(span.start, span.now))
 
-    def move(self, span: Span, leaving: range, entering: range) -> None:  # noqa: ARG002 - blocks leave as a whole
-        if not _FEWEST <= span.count / self.rows <= _MOST and span.count > _FEWEST:
+    def move(self, span: Span, leaving: range, entering: range) -> None:
+        most = _MOST if leaving else _MOST_FILLING
+        if not _FEWEST <= span.count / self.rows <= most and span.count > _FEWEST:
             self.rebuild(span)
             return
         self._gather(span, entering)

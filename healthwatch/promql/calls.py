@@ -146,9 +146,9 @@ def _nonfinite(planner: Planner, node: ast.Call, place: Place) -> VectorNode:
 
     def nonfinite(moment: Moment) -> Vector:
         vector = source.at(moment)
-        if vector.grade == FINITE and vector.complete():
+        if vector.grade >= FINITE and vector.complete():
             return vector.labels.clear()
-        if vector.grade == FINITE:
+        if vector.grade >= FINITE:
             return Vector(vector.labels, vector.values, nothing(len(vector.kept)), vector.known)
         finite = np.isfinite(vector.values)
         return replace(vector, kept=vector.kept & ~finite, order=None)

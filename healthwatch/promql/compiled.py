@@ -23,14 +23,14 @@ def pairs(count: int) -> Pairs:
 
     They do not depend on the values, so rows of values can be compared as a whole.
     """
-    found, merged = [], 1
+    found: list[tuple[int, int]] = []
+    merged = 1
     while merged < count:
         apart = merged
         while apart >= 1:
             for begin in range(apart % merged, count - apart, 2 * apart):
-                for place in range(begin, min(begin + apart, count - apart)):
-                    if place // (2 * merged) == (place + apart) // (2 * merged):
-                        found.append((place, place + apart))
+                places = range(begin, min(begin + apart, count - apart))
+                found += [(at, at + apart) for at in places if at // (2 * merged) == (at + apart) // (2 * merged)]
             apart //= 2
         merged *= 2
     return np.array(found, np.int64).reshape(-1, 2)

@@ -11,7 +11,7 @@ import numpy as np
 
 from healthwatch.promql import ast
 from healthwatch.promql.regex import full_match
-from healthwatch.promql.vector import FINITE, NO_NAN, Labels, Vector, everything, get, with_name
+from healthwatch.promql.vector import FINITE, NO_NAN, POSITIVE, Labels, Vector, everything, get, with_name
 from healthwatch.promql.window import Window
 from healthwatch.stream import ABSENT, History, ring
 from healthwatch.stream.ring import DENSE, Floats, Ring, is_absent, is_sample
@@ -21,7 +21,7 @@ from healthwatch.stream.series import METRIC_NAME, Columns, LabelSet
 if TYPE_CHECKING:
     from healthwatch.promql.running import Running
 
-GRADES = {ring.POSITIVE: FINITE, ring.FINITE: FINITE, ring.CLEAN: NO_NAN}
+GRADES = {ring.POSITIVE: POSITIVE, ring.FINITE: FINITE, ring.CLEAN: NO_NAN}
 
 Test = Callable[[str], bool]
 

@@ -82,10 +82,13 @@ def _doubtful(total: Floats, magnitude: Floats) -> Mask:
     return np.logical_or(~(np.abs(total) >= _CANCELS_BELOW * magnitude), np.isinf(magnitude))
 
 
-def sum_groups(values: Floats, starts: Indices) -> Floats:
-    """The sum of each run of `values` that begins at one of `starts`; none of them is empty."""
+def sum_groups(values: Floats, starts: Indices, *, positive: bool = False) -> Floats:
+    """The sum of each run of `values` that begins at one of `starts`; none of them is empty.
+
+    `positive`: no value is negative or not finite.
+    """
     total: Floats = np.add.reduceat(values, starts)
-    if values.min() >= 0 and np.isfinite(total).all():
+    if (positive or values.min() >= 0) and np.isfinite(total).all():
         return total
     doubtful = _doubtful(total, np.add.reduceat(np.abs(values), starts))
     ends = np.append(starts[1:], len(values))
@@ -142,9 +145,9 @@ def variance_rows(rows: Floats, counts: Floats, present: Mask) -> Floats:
     return add_rows(deviation * deviation) / counts
 
 
-def mean_groups(values: Floats, starts: Indices, counts: Indices) -> Floats:
+def mean_groups(values: Floats, starts: Indices, counts: Indices, *, positive: bool = False) -> Floats:
     """The mean of each run of `values`; finite wherever its members are."""
-    total = sum_groups(values, starts)
+    total = sum_groups(values, starts, positive=positive)
     mean = total / counts
     for group in np.flatnonzero(np.isinf(total)):
         members = values[starts[group] : starts[group] + counts[group]]

@@ -93,7 +93,7 @@ NO_LABELS = Labels(((),))
 """Those of a scalar."""
 
 
-NO_NAN, FINITE = 1, 2
+NO_NAN, FINITE, POSITIVE = 1, 2, 3
 
 
 @dataclass(slots=True, eq=False)
@@ -102,8 +102,8 @@ class Vector:
     (as with all that is made many times a step, it costs four times as much to have Python see to that).
 
     `order`, where a sorting function has set it, lists the kept elements as they are to be shown. `grade` is what
-    is known of the values of kept elements: `FINITE`, `NO_NAN` or nothing. `places` are those of the kept elements in
-    ascending order, where whoever made the vector knows them.
+    is known of the values of kept elements: `POSITIVE` (finite, none negative), `FINITE`, `NO_NAN` or nothing. `places`
+    are those of the kept elements in ascending order, where whoever made the vector knows them.
     """
 
     labels: Labels

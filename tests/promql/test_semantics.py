@@ -127,6 +127,14 @@ def test_r4_nan_is_no_data_for_a_comparison_and_a_breach_for_nonfinite() -> None
     assert [verdicts(bad, step)[0] for step in range(1, 6)] == ["clear", "breach", "clear", "clear", "breach"]
 
 
+def test_r4_finite_samples_can_make_an_infinity_and_that_a_nan() -> None:
+    run = Run()
+    product, difference = run.add("nonfinite(x * x)"), run.add("x * x - x * x > -1")
+    run.write(1, "x", [1e200, 1.0])
+    assert verdicts(product, 1) == ["breach", "clear"]
+    assert verdicts(difference, 1) == ["-", "breach"]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
