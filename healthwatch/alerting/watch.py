@@ -103,12 +103,16 @@ class Watch:
 
     def _observe(self, frame: Frame, ledger: Ledger) -> Seen | None:
         """None where nothing breaches and no alert lives: as nearly always."""
-        ticks = [(tick, self.query.evaluate(tick)) for tick in self.query.due(frame)]
+        ticks, breaching = [], False
+        for tick in self.query.due(frame):
+            vector = self.query.evaluate(tick)
+            ticks.append((tick, vector))
+            breaching = breaching or vector.breaches()
         if ticks:
             self.rows.append(frame.step)
             if self.silent:
                 self.silent = not any(vector.known.any() for _, vector in ticks)
-        if not len(ledger) and not any(vector.breaches() for _, vector in ticks):
+        if not breaching and not len(ledger):
             return None
         seen = fold(ticks, ledger.result, self._micro_steps(frame))
         return seen if self.until is None or not len(ledger) else self._hold(seen, self.until, frame, ledger)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 from healthwatch.promql import ast
 from healthwatch.promql.check import type_of
@@ -74,7 +73,7 @@ def _matched(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compute:
         join = match_up(lefts, rights)
         pairs, one, other = join.pairs(lefts, rights)
         if node.op in ARITHMETIC and not (pairs.grade >= FINITE and node.op in "+-*"):
-            pairs = replace(pairs, grade=0)
+            pairs.grade = 0  # nobody else has it yet
         result = _operated(node, pairs, one, other)
         join.check_result(result.kept, matching.group)
         return result

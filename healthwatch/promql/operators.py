@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from healthwatch.promql.vector import Vector, both
+from healthwatch.promql.vector import Vector, both, everything
 from healthwatch.stream.ring import Floats, Mask
 
 Arithmetic: TypeAlias = Callable[[Floats, Floats], Floats]
-Comparison: TypeAlias = Callable[[Floats, Any], Mask]
+Comparison: TypeAlias = Callable[[Any, Any], Mask]
 
 ARITHMETIC: dict[str, Arithmetic] = {
     "+": np.add,
@@ -49,10 +49,16 @@ def compared(operator: str, result: Vector, left: Floats, right: Floats) -> Vect
     """
     held = COMPARISON[operator](left, right)
     kept = both(result.kept, held)
-    if result.grade or not _may_hold_nan(operator, held, left, right):
-        return Vector(result.labels, result.values, kept, result.known)
-    nan = np.isnan(left) | np.isnan(right)
-    return Vector(result.labels, result.values, kept, result.known & ~(nan & result.kept) | kept)
+    places = kept.nonzero()[0]
+    known = result.known
+    if not result.grade and _may_hold_nan(operator, held, left, right):
+        nan = np.isnan(left) | np.isnan(right)
+        known = known & ~(nan & result.kept) | kept
+    elif not len(places) and known is everything(len(known)):
+        return result.labels.clear()
+    found = Vector(result.labels, result.values, kept, known)
+    found.places = places
+    return found
 
 
 def _may_hold_nan(operator: str, held: Mask, left: Floats, right: Floats) -> bool:

@@ -110,7 +110,7 @@ class Pattern:
         close, far, many_times = SCREENS[self.function.name]
         return far if self.bound >= many_times else close
 
-    def compare(self, values: Floats) -> Mask:
+    def compare(self, values: Floats | float) -> Mask:
         return COMPARISON[self.operator](values, self.bound)
 
 
@@ -161,23 +161,27 @@ def screened(planner: Planner, node: ast.Binary, plain: VectorNode) -> VectorNod
 
 @dataclass(slots=True, eq=False)
 class Decided:
-    """What was computed of the series that could not be decided otherwise; all others are known and not kept."""
+    """What was computed of the series that could not be decided otherwise; all others are not kept."""
 
     labels: Labels
     which: Indices
     found: Floats
-    defined: Mask
-    values: Floats
     known: Mask
+    most: float = -math.inf  # of what was found, NaN aside
+    values: Floats | None = None  # with what was found in its place, once somebody asks
 
     def compared(self, pattern: Pattern) -> Vector:
-        if not len(self.which):
-            return self.labels.clear()
-        places = self.which[self.defined & pattern.compare(self.found)]
-        kept = nothing(len(self.values))
-        if len(places):
-            kept = kept.copy()
-            kept[places] = True
+        size = len(self.known)
+        if not pattern.compare(self.most):
+            if self.known is everything(size):
+                return self.labels.clear()
+            return Vector(self.labels, zeros(size), nothing(size), self.known)
+        if self.values is None:
+            self.values = np.zeros(size)
+            self.values[self.which] = self.found
+        places = self.which[pattern.compare(self.found)]
+        kept = nothing(size).copy()
+        kept[places] = True
         found = Vector(self.labels, self.values, kept, self.known)
         found.places = places
         return found
@@ -253,14 +257,13 @@ class Arbiter:
 
     def _computed(self, which: Indices) -> Decided:
         """The plain way for some of the series."""
-        labels = self._moving.selection.labels
-        size = len(labels)
+        labels = self._moving.selection.labels.nameless()
+        known = everything(len(labels))
         if not len(which):
-            return Decided(labels.nameless(), which, _NO_FLOATS, nothing(0), zeros(size), everything(size))
-        values, known = np.zeros(size), everything(size)
+            return Decided(labels, which, _NO_FLOATS, known)
         found, defined = training.evaluate(self._function, self._moving.baseline(which), self._min_samples)
-        values[which] = found
         if not defined.all():
             known = known.copy()
             known[which] = defined
-        return Decided(labels.nameless(), which, found, defined, values, known)
+            which, found = which[defined], found[defined]
+        return Decided(labels, which, found, known, float(np.fmax.reduce(found, initial=-math.inf)))

@@ -28,6 +28,8 @@ _FEWEST, _MOST_TURNS = 1024, 32
 _MOST_VALUES = 1 << 20
 """Are sorted at a time, which does not take much memory."""
 
+_WORTH_SORTING = 200
+
 _GROWN = 1.5
 """Bounds of a window that fills are bounds of few values: from time to time all are taken anew."""
 
@@ -84,7 +86,9 @@ class Turns:
                 self._take(span, turn, self._apart)
 
     def closer(self, span: Span, which: Indices, bound: float) -> Floats | None:
-        """Bounds from all of the window."""
+        """Bounds from all of the window; of few series the function itself is as quick."""
+        if len(which) < _WORTH_SORTING:
+            return None
         ordered = self._sort((span.columns(which),), _kind(span))
         return limit_of(*self._measure(ordered, 0, 0), bound)
 
