@@ -18,7 +18,7 @@ from healthwatch.alerting.escalation import Policy
 from healthwatch.diagnostics import Span
 from healthwatch.engine import Engine
 from healthwatch.promql import parse
-from healthwatch.promql.ascending import by_numpy, sorting
+from healthwatch.promql.bounds import deviation, of_deviation
 from healthwatch.rulefile import Rule
 from healthwatch.stream import SeriesTable
 from healthwatch.stream.ticks import Duration
@@ -112,9 +112,9 @@ def microseconds(times: Times) -> float:
 @contextmanager
 def numpy_only() -> Iterator[None]:
     """As if the `fast` extra were not installed."""
-    with patch("healthwatch.promql.screens.sorting", return_value=by_numpy):
+    with patch("healthwatch.promql.screens.deviation", return_value=of_deviation):
         yield
 
 
 def has_fast() -> bool:
-    return sorting() is not by_numpy
+    return deviation() is not of_deviation

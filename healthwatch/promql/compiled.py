@@ -5,20 +5,21 @@ What they compute is exact: no result depends on whether they are there.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Pairs = NDArray[np.int64]
+Samples: TypeAlias = NDArray[np.floating[Any]]
 
-_COLUMNS = 256
+_COLUMNS = 128
 """Are worked on together, so that they stay in the cache."""
 
 
 @lru_cache(maxsize=64)
-def pairs(count: int) -> Pairs:
+def pairs(count: int) -> NDArray[np.int64]:
     """The places that are compared, one after the other, to put `count` values in order: Batcher's odd-even merge sort.
 
     They do not depend on the values, so rows of values can be compared as a whole.
@@ -36,36 +37,100 @@ def pairs(count: int) -> Pairs:
     return np.array(found, np.int64).reshape(-1, 2)
 
 
+_inline = partial(njit, inline="always", error_model="numpy")
+
+
+@_inline()  # type: ignore[untyped-decorator]
+def _lesser(least: Samples, one: Samples, other: Samples) -> None:
+    """What `other` is above `one`, where that is less. Written out, for `min` is no vector instruction."""
+    for column in range(_COLUMNS):
+        apart = other[column] - one[column]
+        least[column] = apart if apart < least[column] else least[column]  # noqa: FURB136
+
+
+@_inline()  # type: ignore[untyped-decorator]
+def _sort(held: Samples, compared: NDArray[np.int64]) -> None:
+    for pair in range(len(compared)):
+        lower, upper = held[compared[pair, 0]], held[compared[pair, 1]]
+        for column in range(_COLUMNS):
+            one, other = lower[column], upper[column]
+            lower[column] = one if one < other else other  # noqa: FURB136
+            upper[column] = one if one > other else other  # noqa: FURB136
+
+
+@_inline()  # type: ignore[untyped-decorator]
+def _load(above: Samples, beneath: Samples, begin: int, width: int, held: Samples) -> None:
+    """Some columns of two blocks of rows."""
+    for row in range(len(above)):
+        source, target = above[row, begin : begin + width], held[row]
+        for column in range(width):
+            target[column] = source[column]
+    for row in range(len(beneath)):
+        source, target = beneath[row, begin : begin + width], held[len(above) + row]
+        for column in range(width):
+            target[column] = source[column]
+
+
+@_inline()  # type: ignore[untyped-decorator]
+def _put_off(held: Samples, gaps: Samples) -> None:
+    """Infinity for what is not finite; how often that is in each column."""
+    gaps[:] = 0
+    for row in range(len(held)):
+        values = held[row]
+        for column in range(_COLUMNS):
+            finite = values[column] - values[column] == 0
+            values[column] = values[column] if finite else np.inf
+            gaps[column] += 0 if finite else 1
+
+
 @njit(  # type: ignore[untyped-decorator]
-    [f"void(float64[:, :], float64[:, :], int64[:, ::1], {kind}[:, ::1])" for kind in ("float64", "float32")],
+    [
+        f"void(float64[:, :], float64[:, :], int64[:, ::1], int64[:, ::1], {kind}[::1], {kind}[::1])"
+        for kind in ("float64", "float32")
+    ],
     cache=True,
     nogil=True,
     error_model="numpy",
 )
-def sort(
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    compared: Pairs,
-    ordered: NDArray[np.float64] | NDArray[np.float32],
+def bounds(
+    above: NDArray[np.float64],
+    beneath: NDArray[np.float64],
+    compared: NDArray[np.int64],
+    places: NDArray[np.int64],
+    lows: Samples,
+    aparts: Samples,
 ) -> None:
-    """The rows of two blocks, a series a column, in ascending order; a column with a NaN ends in any order.
+    """Of the rows of two blocks with a series a column: bounds of the medians, and of the median deviations.
 
-    Both comparisons are written out: of `min` and `max`, or of one comparison, numba makes no vector instructions.
+    As in `bounds.of_deviation`: `places` are low, high, first and end by the most gaps of a series that is not ragged.
     """
-    count, size, above = ordered.shape[0], ordered.shape[1], len(first)
-    held = np.zeros((count, _COLUMNS), ordered.dtype)
+    count, size = len(above) + len(beneath), len(lows)
+    held = np.zeros((count, _COLUMNS), lows.dtype)
+    gaps, least = np.empty(_COLUMNS, lows.dtype), np.empty(_COLUMNS, lows.dtype)
     for begin in range(0, size, _COLUMNS):
         width = min(_COLUMNS, size - begin)
-        for row in range(count):
-            source = first[row] if row < above else second[row - above]
+        _load(above, beneath, begin, width, held)
+        most = 0
+        if len(places) > 1:
+            _put_off(held, gaps)
             for column in range(width):
-                held[row, column] = source[begin + column]
-        for pair in range(len(compared)):
-            lower, upper = held[compared[pair, 0]], held[compared[pair, 1]]
-            for column in range(_COLUMNS):
-                one, other = lower[column], upper[column]
-                lower[column] = one if one < other else other  # noqa: FURB136
-                upper[column] = one if one > other else other  # noqa: FURB136
-        for row in range(count):
-            for column in range(width):
-                ordered[row, begin + column] = held[row, column]
+                if most < gaps[column] < len(places):
+                    most = int(gaps[column])
+        low, high, first, end = places[most]
+        if low < 0:
+            lows[begin : begin + width] = 0.0
+            aparts[begin : begin + width] = 0.0
+            continue
+        _sort(held, compared)
+        least[:] = np.inf
+        for start in range(first, end):
+            _lesser(least, held[start], held[start + low])
+        for column in range(_COLUMNS):
+            least[column] /= 2
+        if first > 0:
+            _lesser(least, held[first - 1], held[low])
+        if end + low < count:
+            _lesser(least, held[high], held[end + low])
+        for column in range(width):
+            lows[begin + column] = held[low, column]
+            aparts[begin + column] = least[column]

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 
 from healthwatch.promql import ast, training
-from healthwatch.promql.ascending import sorting
 from healthwatch.promql.blocks import Blocks
-from healthwatch.promql.bounds import of_deviation, of_median
+from healthwatch.promql.bounds import deviation, of_median
 from healthwatch.promql.minima import Minima
 from healthwatch.promql.moving import Moving, Span
 from healthwatch.promql.node import VectorNode
@@ -67,7 +66,7 @@ NewScreen: TypeAlias = Callable[[int, Callable[[], Blocks]], Screen]
 
 
 def _close_median(_: int, __: Callable[[], Blocks]) -> Screen:
-    return Turns(of_median, sorting())
+    return Turns(of_median)
 
 
 def _far_median(_: int, blocks: Callable[[], Blocks]) -> Screen:
@@ -83,7 +82,7 @@ def _far_average(window: int, blocks: Callable[[], Blocks]) -> Screen:
 
 
 def _deviation(_: int, __: Callable[[], Blocks]) -> Screen:
-    return Turns(of_deviation, sorting())
+    return Turns(deviation())
 
 
 SCREENS: dict[str, tuple[NewScreen, NewScreen, float]] = {

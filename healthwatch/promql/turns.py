@@ -5,17 +5,14 @@ What is known from some rows holds whatever a few more rows bring, and whichever
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
 
 import numpy as np
 
-from healthwatch.promql.ascending import Kind, Samples, Sort
-from healthwatch.promql.bounds import Bounds
+from healthwatch.promql.bounds import Bound, Kind
 from healthwatch.promql.limits import Limits, limit_of
-from healthwatch.promql.moving import TOLERATED, Span
+from healthwatch.promql.moving import NO_SERIES, Span
 from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats
 
@@ -33,8 +30,6 @@ _WORTH_SORTING = 200
 _GROWN = 1.5
 """Bounds of a window that fills are bounds of few values: from time to time all are taken anew."""
 
-Measure: TypeAlias = Callable[[Samples, int, int], Bounds]
-
 
 @dataclass(slots=True)
 class Turn:
@@ -51,10 +46,10 @@ class Turn:
 
 
 class Turns:
-    """The screen of a function whose centre and divisor `measure` bounds."""
+    """The screen of a function whose centre and divisor `bound` bounds."""
 
-    def __init__(self, measure: Measure, sort: Sort) -> None:
-        self._measure, self._sort = measure, sort
+    def __init__(self, bound: Bound) -> None:
+        self._bound = bound
         self._limits = Limits()
         self._turns: list[Turn] = []
         self._apart = 1  # rows from one turn of a series to its next
@@ -72,7 +67,7 @@ class Turns:
         turns = min(self._apart, _MOST_TURNS, max(size // _FEWEST, 1))
         edges = [size * number // turns for number in range(turns + 1)]
         self._turns = [Turn(slice(*pair)) for pair in pairwise(edges)]
-        centre, divisor = self._measure(np.zeros((1, size)), 0, 0)
+        centre, divisor = self._bound((np.zeros((1, size)),), np.float64, NO_SERIES, 0)
         self._limits.take(centre, divisor)
         for number, turn in enumerate(self._turns, start=1):
             self._take(span, turn, -(-self._apart * number // turns))
@@ -89,8 +84,7 @@ class Turns:
         """Bounds from all of the window; of few series the function itself is as quick."""
         if len(which) < _WORTH_SORTING:
             return None
-        ordered = self._sort((span.columns(which),), _kind(span))
-        return limit_of(*self._measure(ordered, 0, 0), bound)
+        return limit_of(*self._bound((span.columns(which),), _kind(span), NO_SERIES, 0), bound)
 
     def _take(self, span: Span, turn: Turn, rows: int) -> None:
         """Bounds that hold for so many rows to come."""
@@ -99,9 +93,8 @@ class Turns:
         step = max(_MOST_VALUES // count, 1)
         for begin in range(turn.series.start, turn.series.stop, step):
             series = slice(begin, min(begin + step, turn.series.stop))
-            ordered = self._sort(span.blocks(turn.start, turn.end, series), _kind(span))
-            gaps = _put_right(ordered, span, turn, series)
-            self._limits.renew(series, *self._measure(ordered, gaps, rows))
+            blocks = span.blocks(turn.start, turn.end, series)
+            self._limits.renew(series, *self._bound(blocks, _kind(span), _within(span.irregular, series), rows))
 
 
 def _kind(span: Span) -> Kind:
@@ -115,15 +108,7 @@ def _staying(span: Span, rows: int) -> int:
     return max(min(ring.find(span.tick + rows * apart - span.window), span.start + rows, span.now - 1), span.start)
 
 
-def _put_right(ordered: Samples, span: Span, turn: Turn, series: slice) -> int:
-    """Put what is not finite behind everything else; returns the most gaps of a series that is not ragged."""
-    which = span.irregular
-    which = which[np.searchsorted(which, series.start) : np.searchsorted(which, series.stop)]
-    if not len(which):
-        return 0
-    values = span.columns(which, turn.start)
-    gaps = ~np.isfinite(values)
-    values[gaps] = np.inf
-    ordered[:, which - series.start] = np.sort(values, axis=0)
-    counts = gaps.sum(axis=0)
-    return int(counts.max(initial=0, where=counts <= (len(ordered) + turn.unknown) // TOLERATED))
+def _within(which: Indices, series: slice) -> Indices:
+    """Those of some series, in ascending order, that are in the slice, counted from its start."""
+    found = which[which.searchsorted(series.start) : which.searchsorted(series.stop)]
+    return found - series.start if len(found) else found

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from healthwatch.promql import Program, parse, sums
-from healthwatch.promql.ascending import by_numpy, sorting
-from healthwatch.promql.bounds import of_deviation, of_median
+from healthwatch.promql.bounds import deviation, of_deviation, of_median
 from healthwatch.stream import History, SeriesTable, tick_of
 
 WINDOWED = [
@@ -100,20 +99,33 @@ def test_means_of_huge_values_do_not_overflow(values: list[float]) -> None:
 
 @pytest.mark.extras
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize(("rows", "size"), [(1, 5), (2, 700), (42, 1300), (63, 257), (200, 40), (300, 3)])
-def test_the_compiled_sort_is_that_of_numpy(kind: type[np.float32] | type[np.float64], rows: int, size: int) -> None:
+@pytest.mark.parametrize(("rows", "size"), [(1, 5), (2, 700), (42, 1300), (63, 257), (128, 40), (300, 3)])
+@pytest.mark.parametrize("unknown", [0, 1, 9])
+def test_the_compiled_bounds_are_those_of_numpy(
+    kind: type[np.float32] | type[np.float64], rows: int, size: int, unknown: int
+) -> None:
     pytest.importorskip("numba", reason="needs the fast extra")
-    by_loop, rng = sorting(), np.random.default_rng(3)
-    assert by_loop is not by_numpy
+    by_loops, rng = deviation(), np.random.default_rng(3)
+    assert by_loops is not of_deviation
     values = rng.lognormal(0, 1, (rows, size)).astype(np.float32).astype(np.float64)
-    for column, odd in enumerate((np.inf, -np.inf, 0.0)):
-        values[rng.random(rows) < 0.3, column] = odd
-    blocks = (values[: rows // 3], values[rows // 3 :])
-    expected = np.sort(values, axis=0).astype(kind)
-    assert np.array_equal(by_loop(blocks, kind), expected)
-    assert np.array_equal(by_numpy(blocks, kind), expected)
-    values[0, 1] = np.nan  # leaves the other columns alone
-    assert np.array_equal(np.delete(by_loop(blocks, kind), 1, axis=1), np.delete(expected, 1, axis=1))
+    values[:, -1] = np.round(values[:, -1])
+    together, width = (2, size) if rows > 128 else (1, 256)  # so long windows are numpy's
+    for few in (0, rows // 8):
+        values[rng.permutation(rows)[:few], 0] = np.nan
+        values[rng.permutation(rows)[:few], size // 2] = np.inf
+        irregular = np.array([0, size // 2] if few else [], np.intp)
+        for cut in (0, rows // 3, rows):
+            blocks = tuple(block for block in (values[:cut], values[cut:]) if len(block))
+            with np.errstate(invalid="ignore"):
+                found = by_loops(blocks, kind, irregular, unknown)
+                for begin in range(0, size, width):  # columns that are worked on together have their gaps together
+                    part, some = slice(begin, begin + width), irregular[irregular // width == begin // width]
+                    beside = tuple(block[:, part] for block in blocks)
+                    expected = of_deviation(beside, kind, some - begin, unknown, together)
+                    for one, other in zip(found, expected, strict=True):
+                        assert one is not None
+                        assert other is not None
+                        assert np.array_equal(one[part], other)
 
 
 def score_limits(window: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
@@ -125,40 +137,44 @@ def score_limits(window: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarr
 
 
 @st.composite
-def partly_known(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int, int]:
-    """Known values, all values of the window, and how many gaps and unknown values there may be."""
+def partly_known(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
+    """Known values, all values of the window, and how many unknown ones there may be. One series may have gaps."""
     known, most = draw(st.integers(1, 40)), draw(st.integers(0, 12))
-    gaps, unknown = draw(st.integers(0, known // 4)), draw(st.integers(0, most))
+    unknown = draw(st.integers(0, most))
     levels = st.sampled_from([-3.0, -1.0, 0.0, 0.5, 1.0, 1.1, 1.2, 1.3, 2.0, 9.0])
     values = draw(hnp.arrays(np.float64, (known + unknown, 6), elements=levels | st.floats(0.5, 1.5, width=32)))
     values = values.astype(np.float32).astype(np.float64)
-    values[: draw(st.integers(0, gaps)), draw(st.integers(0, 5))] = np.inf
-    return values[:known], values, gaps, most
+    values[: draw(st.integers(0, known // 4)), draw(st.integers(0, 5))] = draw(st.sampled_from([np.inf, np.nan]))
+    return values[:known], values, most
 
 
-@given(case=partly_known(), bound=st.sampled_from([0.5, 3.0, 6.0]), kind=st.sampled_from([np.float32, np.float64]))
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.extras)])
+@given(case=partly_known(), limit=st.sampled_from([0.5, 3.0, 6.0]), kind=st.sampled_from([np.float32, np.float64]))
 def test_bounds_hold_whatever_the_unknown_values_are(
-    case: tuple[np.ndarray, np.ndarray, int, int], bound: float, kind: type[np.float32] | type[np.float64]
+    compiled: bool, case: tuple[np.ndarray, np.ndarray, int], limit: float, kind: type[np.float32] | type[np.float64]
 ) -> None:
-    known, window, gaps, unknown = case
-    ordered = by_numpy((known,), kind)
-    centre, limit = score_limits(window, bound)
-    _, median = of_median(ordered, gaps, unknown)
+    known, window, unknown = case
+    gaps = (~np.isfinite(known)).sum(axis=0)
+    held = gaps <= (len(known) + unknown) // 8
+    known, window = known[:, held], window[:, held]
+    irregular = (gaps[held] > 0).nonzero()[0]
+    centre, exact = score_limits(window, limit)
+    _, median = of_median((known,), kind, irregular, unknown)
     assert ((median <= centre) | (median <= 0)).all()
     with np.errstate(invalid="ignore"):  # as wherever rules are evaluated
-        low, divisor = of_deviation(ordered, gaps, unknown)
+        low, divisor = (deviation() if compiled else of_deviation)((known,), kind, irregular, unknown)
     assert low is not None
     proven = divisor > 0
     assert (low[proven] <= centre[proven]).all()
-    assert (low + bound * divisor <= limit + 1e-12 * np.abs(limit))[proven].all()
+    assert (low + limit * divisor <= exact + 1e-12 * np.abs(exact))[proven].all()
 
 
 def test_bounds_are_close_enough_to_exclude_nearly_everybody() -> None:
-    values = np.random.default_rng(1).lognormal(0, 0.1, (50, 5000))
+    values, none = np.random.default_rng(1).lognormal(0, 0.1, (50, 5000)), np.zeros(0, np.intp)
     _, limit = score_limits(values, 6.0)
     for unknown, least in ((0, 0.9), (8, 0.75)):
-        low, divisor = of_deviation(by_numpy((values[unknown:],), np.float64), 0, unknown)
+        low, divisor = of_deviation((values[unknown:],), np.float64, none, unknown)
         assert low is not None
         assert np.median((low + 6.0 * divisor) / limit) > least
-    _, median = of_median(by_numpy((values[8:],), np.float64), 0, 8)
+    _, median = of_median((values[8:],), np.float64, none, 8)
     assert np.median(median / np.median(values, axis=0)) > 0.9

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from healthwatch.promql import Program, Query, parse
-from healthwatch.promql.ascending import by_numpy
+from healthwatch.promql.bounds import of_deviation
 from healthwatch.stream import ABSENT, TICKS_PER_STEP, Frame, History, SeriesTable, tick_of
 
 RULES = [
@@ -102,7 +102,7 @@ def test_a_shortcut_says_what_the_plain_way_says(
     sizes = [90, 100]
     plain = Program(history, shortcuts=False).add(expression)
     program = Program(history)
-    with patch("healthwatch.promql.screens.sorting", return_value=by_numpy) if not extra else nullcontext():
+    with patch("healthwatch.promql.screens.deviation", return_value=of_deviation) if not extra else nullcontext():
         quick = program.add(expression)
     program.retain()
     step = 0
