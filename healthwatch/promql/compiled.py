@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Samples: TypeAlias = NDArray[np.floating[Any]]
 
-_COLUMNS = 128
+COLUMNS = 128
 """Are worked on together, so that they stay in the cache."""
 
 
@@ -43,7 +43,7 @@ _inline = partial(njit, inline="always", error_model="numpy")
 @_inline()  # type: ignore[untyped-decorator]
 def _lesser(least: Samples, one: Samples, other: Samples) -> None:
     """What `other` is above `one`, where that is less. Written out, for `min` is no vector instruction."""
-    for column in range(_COLUMNS):
+    for column in range(COLUMNS):
         apart = other[column] - one[column]
         least[column] = apart if apart < least[column] else least[column]  # noqa: FURB136
 
@@ -52,7 +52,7 @@ def _lesser(least: Samples, one: Samples, other: Samples) -> None:
 def _sort(held: Samples, compared: NDArray[np.int64]) -> None:
     for pair in range(len(compared)):
         lower, upper = held[compared[pair, 0]], held[compared[pair, 1]]
-        for column in range(_COLUMNS):
+        for column in range(COLUMNS):
             one, other = lower[column], upper[column]
             lower[column] = one if one < other else other  # noqa: FURB136
             upper[column] = one if one > other else other  # noqa: FURB136
@@ -72,15 +72,20 @@ def _load(above: Samples, beneath: Samples, begin: int, width: int, held: Sample
 
 
 @_inline()  # type: ignore[untyped-decorator]
-def _put_off(held: Samples, gaps: Samples) -> None:
-    """Infinity for what is not finite; how often that is in each column."""
+def _put_off(held: Samples, width: int, gaps: Samples, tolerated: int) -> int:
+    """Infinity for what is not finite; the most that one of the columns has, but for those with more than tolerated."""
     gaps[:] = 0
     for row in range(len(held)):
         values = held[row]
-        for column in range(_COLUMNS):
+        for column in range(COLUMNS):
             finite = values[column] - values[column] == 0
             values[column] = values[column] if finite else np.inf
             gaps[column] += 0 if finite else 1
+    most = 0
+    for column in range(width):
+        if most < gaps[column] <= tolerated:
+            most = int(gaps[column])
+    return most
 
 
 @njit(  # type: ignore[untyped-decorator]
@@ -105,17 +110,12 @@ def bounds(
     As in `bounds.of_deviation`: `places` are low, high, first and end by the most gaps of a series that is not ragged.
     """
     count, size = len(above) + len(beneath), len(lows)
-    held = np.zeros((count, _COLUMNS), lows.dtype)
-    gaps, least = np.empty(_COLUMNS, lows.dtype), np.empty(_COLUMNS, lows.dtype)
-    for begin in range(0, size, _COLUMNS):
-        width = min(_COLUMNS, size - begin)
+    held = np.zeros((count, COLUMNS), lows.dtype)
+    gaps, least = np.empty(COLUMNS, lows.dtype), np.empty(COLUMNS, lows.dtype)
+    for begin in range(0, size, COLUMNS):
+        width = min(COLUMNS, size - begin)
         _load(above, beneath, begin, width, held)
-        most = 0
-        if len(places) > 1:
-            _put_off(held, gaps)
-            for column in range(width):
-                if most < gaps[column] < len(places):
-                    most = int(gaps[column])
+        most = _put_off(held, width, gaps, len(places) - 1) if len(places) > 1 else 0
         low, high, first, end = places[most]
         if low < 0:
             lows[begin : begin + width] = 0.0
@@ -125,7 +125,7 @@ def bounds(
         least[:] = np.inf
         for start in range(first, end):
             _lesser(least, held[start], held[start + low])
-        for column in range(_COLUMNS):
+        for column in range(COLUMNS):
             least[column] /= 2
         if first > 0:
             _lesser(least, held[first - 1], held[low])

@@ -105,11 +105,13 @@ def test_the_compiled_bounds_are_those_of_numpy(
     kind: type[np.float32] | type[np.float64], rows: int, size: int, unknown: int
 ) -> None:
     pytest.importorskip("numba", reason="needs the fast extra")
+    from healthwatch.promql import compiled
+
     by_loops, rng = deviation(), np.random.default_rng(3)
     assert by_loops is not of_deviation
     values = rng.lognormal(0, 1, (rows, size)).astype(np.float32).astype(np.float64)
     values[:, -1] = np.round(values[:, -1])
-    together, width = (2, size) if rows > 128 else (1, 256)  # so long windows are numpy's
+    together, width = (2, size) if rows > 128 else (1, compiled.COLUMNS)  # so long windows are numpy's
     for few in (0, rows // 8):
         values[rng.permutation(rows)[:few], 0] = np.nan
         values[rng.permutation(rows)[:few], size // 2] = np.inf
