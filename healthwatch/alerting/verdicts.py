@@ -55,7 +55,8 @@ class Seen:
             return _NO_DATA
         if not self.breach[position]:
             return _CLEAR if self.known[position] else _NO_DATA
-        tick, vector = next(each for each in self.ticks if each[1].kept[position])
+        ticks = self.ticks
+        tick, vector = ticks[0] if len(ticks) == 1 else next(each for each in ticks if each[1].kept[position])
         return Observation(Verdict.BREACH, float(vector.values[position]), self.micro_step(tick))
 
 
