@@ -18,7 +18,7 @@ from healthwatch.promql.vector import POSITIVE, EvaluationError, Indices, Vector
 from healthwatch.stream.ring import Floats, Mask
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Members:
     """The kept members of a vector's groups: `values` by group, each group at `starts`, `counts` long.
 

@@ -203,24 +203,27 @@ class Smoothing:
         self._weight = float((self._decay**ages).sum())
         held = self._parts.whole(span, span.start + ahead, until) or self._parts.whole(span, span.start, until)
         weight = self._weight * (1 + _ROUNDING)
-        average = self._average(span, held, weight)
-        average[(self._negatives > 0) | ~np.isfinite(average)] = 0.0
-        average *= 1 - _ROUNDING
-        self._limits.take(None, average)
+        self._limits.take(None, self._average(span, held, weight / (1 - _ROUNDING)))
         self._holds = held[0].start if held else span.now, until, weight
         again = self._again.turn()
         if again is not None:
             self._bound_closely(span, again)
 
     def _average(self, span: Span, held: Sequence[Part], weight: float) -> Floats:
-        average, scaled = np.zeros(len(span.part.columns)), np.empty(len(span.part.columns))
-        for part in held:
+        if not held:
+            return np.zeros(len(span.part.columns))
+        average = held[0].values * (held[0].factor / weight)
+        scaled = np.empty(len(average))
+        for part in held[1:]:
             average += np.multiply(part.values, part.factor / weight, out=scaled)
         which = span.irregular
         if len(which):
-            average[which] = 0.0
-            for part in held:
-                average[which] += part.values[which] * (part.gapped / weight)
+            average[which] = sum(part.values[which] * (part.gapped / weight) for part in held)
+        proven = np.isfinite(average)
+        if span.part.ring.worst_state(span.start, span.now) != POSITIVE:
+            proven &= self._negatives == 0
+        if not proven.all():
+            average[~proven] = 0.0
         return average
 
     def _bound_closely(self, span: Span, which: Indices) -> None:
