@@ -183,6 +183,8 @@ class Ledger:
             entries, turns = objects
             if turns:
                 found, end = together(found, few.transitions(rule, turns, now)), few.last_end(turns, end)
+            if table.labels and any(entry.alert.phase is Phase.FIRING for entry in entries):
+                table, entries = self._firing_together(table, entries)
         if found:
             self.last_end = end or self.last_end
             self._stand(table, entries)
@@ -195,10 +197,14 @@ class Ledger:
         if not self._few:
             return self._table
         if self._whole is None:
-            places = np.array([entry.place for entry in self._few], np.intp)
-            objects = Table([entry.labels for entry in self._few], places, rows_of(entry.alert for entry in self._few))
-            self._whole = many.joined(self._table, objects)
+            self._whole = many.joined(self._table, _columns_of(self._few))
         return self._whole
+
+    def _firing_together(self, table: Table, entries: list[Entry]) -> tuple[Table, list[Entry]]:
+        """Those that fire go on beside the columns that fire, which costs nothing; the others may end at any step."""
+        firing = [entry for entry in entries if entry.alert.phase is Phase.FIRING]
+        table = many.ordered(many.joined(table, _columns_of(firing)), len(self.result))
+        return table, [entry for entry in entries if entry.alert.phase is not Phase.FIRING]
 
     def _gather(self) -> None:
         """Let all alerts be columns."""
@@ -222,3 +228,8 @@ class Ledger:
         entries = [entry._replace(place=known.get(entry.labels, -1)) for entry in self._few]
         table = many.ordered(Table(table.labels, places, table.rows), len(result))
         self._stand(table, few.ordered(entries))
+
+
+def _columns_of(entries: Sequence[Entry]) -> Table:
+    places = np.array([entry.place for entry in entries], np.intp)
+    return Table([entry.labels for entry in entries], places, rows_of(entry.alert for entry in entries))
