@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from healthwatch.promql.vector import Indices, Labels, only, without
 from healthwatch.stream.ring import Floats, Mask
-from healthwatch.stream.series import METRIC_NAME, LabelSet
+from healthwatch.stream.series import LabelSet
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -48,17 +48,24 @@ def numbered(keys: Iterable[Key]) -> tuple[Indices, list[Key]]:
     return np.array(member, dtype=np.intp), list(numbers)
 
 
-def grouping(names: tuple[str, ...], leave_out: bool) -> Callable[[LabelSet], LabelSet]:
-    """What is left of a label set under `by (names)` or `without (names)`."""
-    wanted = frozenset(names)
+def group(labels: Labels, names: tuple[str, ...], leave_out: bool) -> Groups:
+    """Groups `by (names)` or `without (names)`, in order of appearance; always the same object.
+
+    A group loses its name if one of its members does.
+    """
+    key = names, leave_out
+    if key not in labels.groups:
+        labels.groups[key] = _grouped(labels, frozenset(names), leave_out)
+    found: Groups = labels.groups[key]
+    return found
+
+
+def _grouped(labels: Labels, names: frozenset[str], leave_out: bool) -> Groups:
     if leave_out:
-        return lambda labels: without(labels, wanted | {METRIC_NAME})
-    return lambda labels: only(labels, wanted)
-
-
-def group(labels: Labels, key: Callable[[LabelSet], LabelSet]) -> Groups:
-    """Groups by key, in order of appearance. A group loses its name if one of its members does."""
-    member, keys = numbered(key(each) for each in labels)
+        sets: Iterable[LabelSet] = (without(each, names) for each in labels.bare())
+    else:
+        sets = (only(each, names) for each in labels.sets)
+    member, keys = numbered(sets)
     sizes = np.bincount(member, minlength=len(keys))
     starts = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.intp) if len(keys) else sizes
     order = None if (np.diff(member) >= 0).all() else np.argsort(member, kind="stable")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,22 +23,31 @@ from healthwatch.promql.vector import (
     without,
 )
 from healthwatch.stream.ring import Floats, Mask
-from healthwatch.stream.series import METRIC_NAME, LabelSet
+from healthwatch.stream.series import LabelSet
 
 DEFAULT = ast.Matching(on=False, labels=(), group=None, include=())
 
 
-def signature(matching: ast.Matching) -> Callable[[LabelSet], LabelSet]:
-    """The labels by which two elements find each other."""
+def signatures(labels: Labels, matching: ast.Matching) -> Sequence[LabelSet]:
+    """The labels by which elements find each other."""
     names = frozenset(matching.labels)
     if matching.on:
-        return lambda labels: only(labels, names)
-    return lambda labels: without(labels, names | {METRIC_NAME})
+        return [only(each, names) for each in labels.sets]
+    return [without(each, names) for each in labels.bare()] if names else labels.bare()
 
 
-def result_labels(many: LabelSet, one: LabelSet, matching: ast.Matching, drops_name: bool) -> LabelSet:
+def in_groups(left: Labels, right: Labels, matching: ast.Matching) -> tuple[Indices, Indices, int]:
+    """The match group of every element of both sides, and how many groups there are; often the sides are the same."""
+    if left.bare() is right.bare() and not matching.on:
+        groups, keys = numbered(signatures(left, matching))
+        return groups, groups, len(keys)
+    groups, keys = numbered([*signatures(left, matching), *signatures(right, matching)])
+    return groups[: len(left)], groups[len(left) :], len(keys)
+
+
+def result_labels(many: LabelSet, one: LabelSet, matching: ast.Matching) -> LabelSet:
     """The labels of a joined element, from the side that may have many (the left one without grouping)."""
-    labels = without(many, frozenset((METRIC_NAME,))) if drops_name else many
+    labels = many
     if matching.group is None:
         names = frozenset(matching.labels)
         return only(labels, names) if matching.on else without(labels, names)
@@ -129,16 +138,15 @@ class Matcher:
         return join
 
     def _build(self, left: Labels, right: Labels) -> Join:
-        key = signature(self.matching)
-        groups, _ = numbered([key(each) for each in (*left, *right)])
-        left_groups, right_groups = groups[: len(left)], groups[len(left) :]
+        matching = self.matching
+        left_groups, right_groups, _ = in_groups(left, right, matching)
         lefts, rights = _matching_pairs(left_groups, right_groups)
-        many, one = (rights, lefts) if self.matching.group == "right" else (lefts, rights)
-        many_labels, one_labels = (right, left) if self.matching.group == "right" else (left, right)
-        sets = [
-            result_labels(many_labels[m], one_labels[o], self.matching, self.drops_name)
-            for m, o in zip(many.tolist(), one.tolist(), strict=True)
-        ]
+        many, one = (rights, lefts) if matching.group == "right" else (lefts, rights)
+        many_labels, one_labels = (right, left) if matching.group == "right" else (left, right)
+        many_sets = many_labels.bare() if self.drops_name else many_labels.sets
+        sets: Sequence[LabelSet] = [many_sets[place] for place in many.tolist()]
+        if matching.labels or matching.include or matching.on:
+            sets = [result_labels(m, one_labels[o], matching) for m, o in zip(sets, one.tolist(), strict=True)]
         drop = np.ones(len(sets), bool) if self.marks_name else many_labels.dropped()[many]
         return Join(
             Labels(sets, drop),
@@ -147,12 +155,15 @@ class Matcher:
             left_groups,
             right_groups,
             (_is_unique(left_groups), _is_unique(right_groups)),
-            Clash.among(sets),
+            None if matching.group is None else Clash.among(sets),
         )
 
 
 def _matching_pairs(left: Indices, right: Indices) -> tuple[Indices, Indices]:
     """All pairs of positions with the same group, by left position."""
+    if left is right and _is_unique(left):
+        everyone = np.arange(len(left))
+        return everyone, everyone
     order = np.argsort(right, kind="stable")
     ordered = right[order]
     starts, ends = np.searchsorted(ordered, left), np.searchsorted(ordered, left, side="right")

@@ -10,7 +10,7 @@ from healthwatch.promql import ast, calls
 from healthwatch.promql.aggregate import AGGREGATIONS, aggregate
 from healthwatch.promql.binary import harmless, operation, unless_clear
 from healthwatch.promql.blocks import Blocks
-from healthwatch.promql.groups import group, grouping
+from healthwatch.promql.groups import group
 from healthwatch.promql.moving import Moving
 from healthwatch.promql.narrow import narrowed
 from healthwatch.promql.node import VectorNode, WindowNode
@@ -241,8 +241,7 @@ class Planner:
 
     def _aggregate(self, node: ast.Aggregate, place: Place) -> VectorNode:
         source = self.vector(node.expr, place)
-        key = grouping(node.labels, node.without)
-        groups = Derived(lambda labels: group(labels, key))
+        groups = Derived(lambda labels: group(labels, node.labels, node.without))
         if node.param is not None and isinstance(parameter := ast.unwrapped(node.param), ast.String):
             count = CountValues(parameter.value)
             return VectorNode(

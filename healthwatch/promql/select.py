@@ -175,18 +175,20 @@ class Selection:
         return bool(new)
 
     def _fits(self, labels: LabelSet) -> bool:
-        return all(test(get(labels, name)) for name, test in self._tests)
+        return not self._tests or all(test(get(labels, name)) for name, test in self._tests)
 
     def _settle(self) -> None:
         start = 0
         sets: list[LabelSet] = []
+        bare: list[LabelSet] = []
         self._matched = tuple(part for part in self._parts.values() if part.columns)
         for part in self._matched:
             part.settle(start)
             start += len(part.columns)
             labels = self._history.table.labels(part.metric)
+            bare += [labels[column] for column in part.columns]
             sets += [with_name(part.metric, labels[column]) for column in part.columns]
-        self._labels = Labels(sets)
+        self._labels = Labels(sets, bare=bare)
 
 
 def row_at(selection: Selection, tick: int) -> int | None:

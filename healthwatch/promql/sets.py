@@ -12,7 +12,7 @@ import numpy as np
 
 from healthwatch.promql import ast
 from healthwatch.promql.groups import numbered
-from healthwatch.promql.match import signature
+from healthwatch.promql.match import in_groups
 from healthwatch.promql.vector import Derived, Indices, Labels, Vector
 from healthwatch.stream.ring import Mask
 
@@ -40,9 +40,7 @@ def _has(mask: Mask, groups: Indices, size: int) -> Mask:
 
 
 def _sides(matching: ast.Matching, left: Labels, right: Labels) -> Sides:
-    key = signature(matching)
-    groups, keys = numbered([key(each) for each in (*left, *right)])
-    return Sides(groups[: len(left)], groups[len(left) :], len(keys))
+    return Sides(*in_groups(left, right, matching))
 
 
 SetOperator: TypeAlias = Callable[[Vector, Vector], Vector]

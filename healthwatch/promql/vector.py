@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import is_not
@@ -16,6 +16,8 @@ from healthwatch.stream.series import METRIC_NAME, LabelSet
 
 Indices: TypeAlias = NDArray[np.intp]
 T = TypeVar("T")
+
+_NAME = frozenset((METRIC_NAME,))
 
 
 class EvaluationError(ValueError):
@@ -42,11 +44,16 @@ class Labels(Sequence[LabelSet]):
     `drop` marks names that disappear from the result: until then `by (__name__)` still sees them.
     """
 
-    __slots__ = ("_clear", "_nameless", "drop", "sets")
+    __slots__ = ("_bare", "_clear", "_nameless", "drop", "groups", "sets")
 
-    def __init__(self, sets: Iterable[LabelSet], drop: Mask | None = None) -> None:
+    def __init__(
+        self, sets: Iterable[LabelSet], drop: Mask | None = None, bare: Sequence[LabelSet] | None = None
+    ) -> None:
+        """`bare` are the label sets without names, where whoever makes this knows them."""
         self.sets = tuple(sets)
         self.drop = drop if drop is not None and drop.any() else None
+        self._bare = bare
+        self.groups: dict[Hashable, Any] = {}  # by how they are grouped, see `groups.group`
         self._nameless: Labels | None = None
         self._clear: Vector | None = None
 
@@ -67,8 +74,14 @@ class Labels(Sequence[LabelSet]):
         """The same label sets, whose names will be dropped from the result; always the same object."""
         if self._nameless is None:
             named = any(METRIC_NAME in dict(labels) for labels in self.sets)
-            self._nameless = Labels(self.sets, everything(len(self.sets))) if named else self
+            self._nameless = Labels(self.sets, everything(len(self.sets)), self.bare()) if named else self
         return self._nameless
+
+    def bare(self) -> Sequence[LabelSet]:
+        """The label sets without names; always the same object."""
+        if self._bare is None:
+            self._bare = tuple(without(labels, _NAME) for labels in self.sets)
+        return self._bare
 
     def clear(self) -> Vector:
         """Everything known and nothing kept; always the same object."""
@@ -81,9 +94,8 @@ class Labels(Sequence[LabelSet]):
         """The label sets as a result has them: names that are to be dropped are gone."""
         if self.drop is None:
             return list(self.sets)
-        name = frozenset((METRIC_NAME,))
-        pairs = zip(self.sets, self.drop.tolist(), strict=True)
-        return [without(labels, name) if gone else labels for labels, gone in pairs]
+        kinds = zip(self.sets, self.bare(), self.drop.tolist(), strict=True)
+        return [bare if gone else labels for labels, bare, gone in kinds]
 
     def dropped(self) -> Mask:
         return nothing(len(self.sets)) if self.drop is None else self.drop
