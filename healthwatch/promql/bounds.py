@@ -34,7 +34,7 @@ many values of the window are unknown at the most.
 """
 
 ROUNDED: Final = 1 - 2.0**-22
-"""More is not lost where float32 are subtracted."""
+"""The difference of two float32 is rounded by less."""
 
 _TOGETHER = 2
 """So many runs are bounded by what all of them hold, which is half as much to do."""
@@ -98,7 +98,8 @@ def of_deviation(
 def divided(low: Samples, apart: Samples) -> Bounds:
     """The bounds of a score, from those of the median and of the median deviation (infinite where it has none)."""
     centre = low.astype(np.float64)
-    deviation = np.where(np.isfinite(apart), apart, 0.0) * (MAD_SCALE * ROUNDED)
+    known = np.where(np.isfinite(apart), apart, 0.0)  # in float32 the product may overflow
+    deviation = np.multiply(known, MAD_SCALE * ROUNDED, dtype=np.float64)
     return centre, np.maximum(deviation, RELATIVE_FLOOR * centre)
 
 

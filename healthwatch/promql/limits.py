@@ -10,12 +10,17 @@ from healthwatch.promql.moving import Span
 from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats
 
+_LEAST, _MOST = 2.0**-120, 2.0**1020
+"""Below, bounds are rounded by more than the slack for it: float32 has few digits left there; above, what the function
+computes may overflow.
+"""
+
 _NEAR = 3
 """No closer bound is that many times as high, as a rule."""
 
 
 class Limits:
-    """`centre + bound * divisor` of every series, by bound; -inf where the divisor is not positive.
+    """`centre + bound * divisor` of every series, by bound; -inf where the divisor is not positive (or extreme).
 
     Both are bounds from below. What changed is put in again, not computed for all.
     """
@@ -52,7 +57,7 @@ class Limits:
 def limit_of(centre: Floats | None, divisor: Floats, bound: float) -> Floats:
     """`Limits` of some series."""
     limit: Floats = divisor * bound
-    proven = divisor > 0
+    proven = (divisor > _LEAST) & (limit < _MOST)
     if not proven.all():
         limit[~proven] = -math.inf
     if centre is not None:

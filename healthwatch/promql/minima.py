@@ -33,9 +33,6 @@ class Minima:
         self._holds = (0, 0, 0)  # the first row that must be in the window, and the most rows and gaps of it
         self._enough = 0  # rows without a lower value prove a bound
 
-    def expect(self, bound: float) -> None:
-        """Its limits are made alike for every bound."""
-
     def limit(self, bound: float) -> Floats:
         return self._limits.of(bound)
 

@@ -61,9 +61,9 @@ class Span:
         """Whether every value of a row is finite; if not all are plain, some may be finite all the same."""
         return self.part.ring.state(row) <= FINITE
 
-    def columns(self, which: Indices, start: int | None = None) -> Floats:
-        """The window of some series, a series a column; with `start` only from that row on."""
-        return self.part.ring.columns(self.start if start is None else start, self.now, self._ring_columns(which))
+    def columns(self, which: Indices) -> Floats:
+        """The window of some series, a series a column."""
+        return self.part.ring.columns(self.start, self.now, self._ring_columns(which))
 
     def blocks(self, start: int, end: int, series: slice) -> tuple[Floats, ...]:
         """Rows [start, end) of series that are neighbours, as one or two views if that is how they stand in memory."""
@@ -147,15 +147,18 @@ class Moving:
             leaving, entering = range(before.start, span.start), range(before.now, span.now)
             span.irregular, span.ragged, span.gaps = before.irregular, before.ragged, before.gaps
             self._mark(span, leaving, entering)
-            for follower in self.followers:
-                follower.move(span, leaving, entering)
         else:
+            before, leaving, entering = None, range(0), range(span.start, span.now)
             self._gaps = np.zeros(len(span.part.columns), np.uint16)
-            self._mark(span, range(0), range(span.start, span.now))
-            for follower in self.followers:
-                follower.rebuild(span)
+            self._mark(span, leaving, entering)
         if len(span.irregular) > _MOST_IRREGULAR * len(self._gaps):
-            self.span = None
+            self.span = None  # the followers are rebuilt once there are fewer
+            return
+        for follower in self.followers:
+            if before is None:
+                follower.rebuild(span)
+            else:
+                follower.move(span, leaving, entering)
 
     def _span_at(self, tick: int) -> Span | None:
         parts = self.selection.parts

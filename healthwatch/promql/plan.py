@@ -22,6 +22,7 @@ from healthwatch.promql.select import Selection, newest_row, newest_samples, row
 from healthwatch.promql.subquery import Subquery
 from healthwatch.promql.text import written
 from healthwatch.promql.vector import (
+    FINITE,
     Derived,
     Moment,
     Vector,
@@ -226,7 +227,13 @@ class Planner:
 
         def negated(moment: Moment) -> Vector:
             vector = source.at(moment)
-            return replace(vector, labels=vector.labels.nameless(), values=-vector.values, order=None)
+            return replace(
+                vector,
+                labels=vector.labels.nameless(),
+                values=-vector.values,
+                order=None,
+                grade=min(vector.grade, FINITE),
+            )
 
         return VectorNode("-", negated, (source,), source.timeless)
 

@@ -48,9 +48,6 @@ class Screen(Protocol):
     The limit is -inf where nothing is proven. It holds for series with gaps too, unless they are ragged.
     """
 
-    def expect(self, bound: float) -> None:
-        """This bound will be asked for."""
-
     def limit(self, bound: float) -> Floats: ...
 
     def rebuild(self, span: Span) -> None: ...
@@ -203,7 +200,6 @@ class Arbiter:
     def decides(self, bound: float) -> None:
         """A comparison with this bound will be asked for."""
         self._least, self._moment = min(self._least, bound), None
-        self._screen.expect(bound * (1 - _SLACK))
 
     def at(self, moment: Moment, bound: float) -> Decided | None:
         """None where only the plain way will do."""
@@ -261,6 +257,7 @@ class Arbiter:
         if not len(which):
             return Decided(labels, which, _NO_FLOATS, known)
         found, defined = training.evaluate(self._function, self._moving.baseline(which), self._min_samples)
+        defined = defined & (found == found)  # a NaN is no data (R4)
         if not defined.all():
             known = known.copy()
             known[which] = defined

@@ -108,7 +108,7 @@ class Sums:
 class LeastValues:
     """Parts of a bound that is far below the average and costs next to nothing: no value of a block is below its least.
 
-    A series has up to `Span.gaps` gaps, and these may be those rows of a block that weigh most.
+    A series that is not ragged has up to `Span.gaps` gaps, and these may be those rows of a block that weigh most.
     """
 
     def __init__(self, at_age: AtAge, blocks: Blocks) -> None:
@@ -144,9 +144,6 @@ class Smoothing:
         self._weight = 0.0  # the sum of the weights of all rows, whether or not they hold a finite sample
         self._holds = (0, 0, 0.0)  # the row that must still be in the window, the last tick, the sum of weights
         self._again = Again(0)
-
-    def expect(self, bound: float) -> None:
-        """Its limits are made alike for every bound."""
 
     def limit(self, bound: float) -> Floats:
         return self._limits.of(bound)
@@ -224,6 +221,7 @@ class Smoothing:
             proven &= self._negatives == 0
         if not proven.all():
             average[~proven] = 0.0
+        average[span.ragged] = 0.0  # more gaps than the parts allow for, and they may soon be ragged no longer
         return average
 
     def _bound_closely(self, span: Span, which: Indices) -> None:

@@ -5,6 +5,7 @@ What is known from some rows holds whatever a few more rows bring, and whichever
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -27,8 +28,10 @@ _MOST_VALUES = 1 << 20
 
 _WORTH_SORTING = 200
 
-_GROWN = 1.5
-"""Bounds of a window that fills are bounds of few values: from time to time all are taken anew."""
+_GROWN, _SHRUNK = 1.5, 1 / 1.5
+"""Bounds of a window that fills are bounds of few values: from time to time all are taken anew. In one that holds far
+fewer rows than before, as where steps are logged more seldom, turns would be too far apart to know anything.
+"""
 
 
 @dataclass(slots=True)
@@ -55,9 +58,6 @@ class Turns:
         self._apart = 1  # rows from one turn of a series to its next
         self._rows = 0  # of the window when the turns were dealt
 
-    def expect(self, bound: float) -> None:
-        """Its limits are made alike for every bound."""
-
     def limit(self, bound: float) -> Floats:
         return self._limits.of(bound)
 
@@ -69,22 +69,24 @@ class Turns:
         self._turns = [Turn(slice(*pair)) for pair in pairwise(edges)]
         centre, divisor = self._bound((np.zeros((1, size)),), np.float64, NO_SERIES, 0)
         self._limits.take(centre, divisor)
-        for number, turn in enumerate(self._turns, start=1):
-            self._take(span, turn, -(-self._apart * number // turns))
+        self._deal(span, self._turns)
 
     def move(self, span: Span, leaving: range, entering: range) -> None:  # noqa: ARG002 - a turn knows its rows
-        if span.count > _GROWN * self._rows:
+        if not _SHRUNK * self._rows <= span.count <= _GROWN * self._rows:
             self.rebuild(span)
             return
-        for turn in self._turns:
-            if turn.over(span):
-                self._take(span, turn, self._apart)
+        self._deal(span, [turn for turn in self._turns if turn.over(span)])
 
     def closer(self, span: Span, which: Indices, bound: float) -> Floats | None:
         """Bounds from all of the window; of few series the function itself is as quick."""
         if len(which) < _WORTH_SORTING:
             return None
         return limit_of(*self._bound((span.columns(which),), _kind(span), NO_SERIES, 0), bound)
+
+    def _deal(self, span: Span, turns: Sequence[Turn]) -> None:
+        """Take turns that are over at a time, as after a pause, so that the next ones are not."""
+        for number, turn in enumerate(turns, start=1):
+            self._take(span, turn, -(-self._apart * number // len(turns)))
 
     def _take(self, span: Span, turn: Turn, rows: int) -> None:
         """Bounds that hold for so many rows to come."""
@@ -102,10 +104,10 @@ def _kind(span: Span) -> Kind:
 
 
 def _staying(span: Span, rows: int) -> int:
-    """The first row that will still be in the window when so many have come, if they come as the last one did."""
+    """The first row that will still be in the window when so many have come, if they come as the last so many did."""
     ring = span.part.ring
-    apart = span.tick - ring.tick(span.now - 1)
-    return max(min(ring.find(span.tick + rows * apart - span.window), span.start + rows, span.now - 1), span.start)
+    later = span.tick + span.tick - ring.tick(max(span.now - rows, span.start))
+    return max(min(ring.find(later - span.window), span.start + rows, span.now - 1), span.start)
 
 
 def _within(which: Indices, series: slice) -> Indices:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from healthwatch.promql import Program, Query, parse
 from healthwatch.promql.bounds import of_deviation
+from healthwatch.promql.screens import Arbiter
+from healthwatch.promql.turns import Turns
 from healthwatch.stream import ABSENT, TICKS_PER_STEP, Frame, History, SeriesTable, tick_of
 
 RULES = [
@@ -208,3 +210,104 @@ def test_a_series_that_has_just_begun_is_told_by_its_few_samples(text: str) -> N
             series = table.register("x", [{"i": str(i)} for i in range(size)])
             history.append(tick_of(step), series, values_of(rng, shape, size))
             same(plain, quick, tick_of(step))
+
+
+def alike(text: str, series: np.ndarray) -> None:
+    """One series of these values beside fifteen that are always 1 is judged alike at every step."""
+    expression = parse(text).expression
+    assert expression is not None
+    table = SeriesTable()
+    history, columns = History(table), table.register("x", [{"i": str(i)} for i in range(16)])
+    plain, quick = Program(history, shortcuts=False).add(expression), Program(history).add(expression)
+    for step, value in enumerate(series, 1):
+        row = np.ones(16, series.dtype)
+        row[3] = value
+        history.append(tick_of(step), columns, row)
+        same(plain, quick, tick_of(step))
+
+
+def test_a_series_that_is_no_longer_ragged_has_no_bound_yet() -> None:
+    """The least values of a few rows allow for the gaps of those series that were not ragged when they were asked."""
+    values = np.full(45, 1e-6)
+    values[33:37], values[[26, 37, 38]], values[44] = 1.0, np.nan, 0.7
+    alike("ema_ratio(x[16]) > 3", values)
+
+
+def test_the_quotient_of_two_infinities_is_no_data() -> None:
+    values = np.full(60, 1.7e308)
+    values[50] = np.inf
+    alike("ema_ratio(x[20]) > 2", values)
+
+
+def test_float32_do_not_overflow_into_a_bound() -> None:
+    levels = np.array([-2.5e38, -2.4e38, -2.3e38, 0, 1e36, 2e36, 2.4e38, 2.5e38, 2.6e38])
+    values = np.random.default_rng(1).choice(levels, 120)
+    expression = parse("robust_zscore(x[20]) > 6").expression
+    assert expression is not None
+    table = SeriesTable()
+    history, columns = History(table), table.register("x", [{"i": str(i)} for i in range(16)])
+    plain, quick = Program(history, shortcuts=False).add(expression), Program(history).add(expression)
+    for step, value in enumerate(values, 1):
+        row = np.ones(16)
+        row[3] = value
+        row = row.astype(np.float32)
+        if step > 60 and step % 7 == 1:
+            row = row.astype(np.float64)
+            row[3] = 1e40
+        history.append(tick_of(step), columns, row)
+        same(plain, quick, tick_of(step))
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "now"),
+    [
+        ("spike_ratio(x[20]) > 2.6", (5e-324,), 1.5e-323),
+        ("spike_ratio(x[20]) > 1.6", (5e-324,), 1e-323),
+        ("robust_zscore(x[20]) > 2", (-1.7e308, -1e307, 1.6e308), 1.79e308),
+        ("robust_zscore(x[20]) > 6", (-1.6e308, -1e308, 5e307), 1.7e308),
+    ],
+)
+def test_where_numbers_end_bounds_prove_nothing(text: str, values: tuple[float, ...], now: float) -> None:
+    """Denormals are rounded by whole parts of them, and the distance of two numbers may overflow."""
+    series = np.resize(np.array(values), 110)
+    series[100] = now
+    alike(text, series)
+
+
+@pytest.mark.parametrize("ticks", [(0,), (-1, 0), (-4, -2, -1, 0)])
+def test_a_turn_holds_for_a_while_however_the_rows_of_a_step_are_spread(ticks: tuple[int, ...]) -> None:
+    expression = parse("spike_ratio(x[64]) > 2").expression
+    assert expression is not None
+    table, rng = SeriesTable(), np.random.default_rng(1)
+    history, series = History(table), table.register("x", [{"i": str(i)} for i in range(16)])
+    query = Program(history).add(expression)
+    with patch.object(Turns, "_take", autospec=True, side_effect=Turns._take) as take:
+        for step in range(1, 164):
+            for tick in ticks:
+                history.append(tick_of(step) + tick, series, rng.lognormal(0, 0.1, 16))
+            query.evaluate(tick_of(step))
+            if step == 100:
+                take.reset_mock()
+    assert take.call_count <= 9
+
+
+@pytest.mark.parametrize(("pause", "apart"), [(20, 1), (1, 4)])
+def test_series_take_turns_after_a_pause_too_and_where_steps_are_logged_more_seldom(pause: int, apart: int) -> None:
+    expression = parse("spike_ratio(x[64]) > 2").expression
+    assert expression is not None
+    table, rng = SeriesTable(), np.random.default_rng(1)
+    history, series = History(table), table.register("x", [{"i": str(i)} for i in range(3000)])
+    query, takes = Program(history).add(expression), []
+    with (
+        patch.object(Turns, "_take", autospec=True, side_effect=Turns._take) as take,
+        patch.object(Arbiter, "_computed", autospec=True, side_effect=Arbiter._computed) as computed,
+    ):
+        for step in (*range(1, 100), *range(99 + pause, 99 + pause + 80 * apart, apart)):
+            history.append(tick_of(step), series, rng.lognormal(0, 0.05, 3000))
+            take.reset_mock()
+            query.evaluate(tick_of(step))
+            takes.append(take.call_count)
+            if len(takes) == 150:
+                computed.reset_mock()
+    assert max(takes[150:]) == 1, "not all at the same step"
+    assert computed.call_count == len(takes) - 150, "never all of them the plain way"
