@@ -81,7 +81,7 @@ def _run_time(code: str) -> float:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--steps", type=int, default=600)
+    options.add_argument("--steps", type=int, default=2_000)
     options.add_argument("--series", type=int, default=20_480)
     chosen = options.parse_args()
     work = Workload.of(chosen.series, chosen.steps)

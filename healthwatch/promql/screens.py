@@ -63,7 +63,7 @@ NewScreen: TypeAlias = Callable[[int, Callable[[], Blocks]], Screen]
 
 
 def _close_median(_: int, __: Callable[[], Blocks]) -> Screen:
-    return Turns(of_median)
+    return Turns(of_median, 4)
 
 
 def _far_median(_: int, blocks: Callable[[], Blocks]) -> Screen:
@@ -79,7 +79,7 @@ def _far_average(window: int, blocks: Callable[[], Blocks]) -> Screen:
 
 
 def _deviation(_: int, __: Callable[[], Blocks]) -> Screen:
-    return Turns(deviation())
+    return Turns(deviation(), 6)
 
 
 SCREENS: dict[str, tuple[NewScreen, NewScreen, float]] = {

@@ -17,9 +17,6 @@ from healthwatch.promql.moving import NO_SERIES, Span
 from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats
 
-_PART = 6
-"""A series has its turn once in this part of a window: later, and bounds exclude fewer; sooner, and more is sorted."""
-
 _FEWEST, _MOST_TURNS = 1024, 32
 """Fewer series than that are sorted as quickly as one."""
 
@@ -51,8 +48,11 @@ class Turn:
 class Turns:
     """The screen of a function whose centre and divisor `bound` bounds."""
 
-    def __init__(self, bound: Bound) -> None:
-        self._bound = bound
+    def __init__(self, bound: Bound, part: int) -> None:
+        """A series has its turn once in this part of a window. Later, and bounds exclude fewer; sooner, and more is
+        sorted.
+        """
+        self._bound, self._part = bound, part
         self._limits = Limits()
         self._turns: list[Turn] = []
         self._apart = 1  # rows from one turn of a series to its next
@@ -63,7 +63,7 @@ class Turns:
 
     def rebuild(self, span: Span) -> None:
         size, self._rows = len(span.part.columns), span.count
-        self._apart = max(span.count // _PART, 1)
+        self._apart = max(span.count // self._part, 1)
         turns = min(self._apart, _MOST_TURNS, max(size // _FEWEST, 1))
         edges = [size * number // turns for number in range(turns + 1)]
         self._turns = [Turn(slice(*pair)) for pair in pairwise(edges)]
