@@ -18,12 +18,13 @@ from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats
 
 _FEWEST, _MOST_TURNS = 1024, 32
-"""Fewer series than that are sorted as quickly as one."""
+"""Fewer series than that are sorted as quickly as one, and with more turns nothing would be won."""
 
 _MOST_VALUES = 1 << 20
 """Are sorted at a time, which does not take much memory."""
 
 _WORTH_SORTING = 200
+"""Of fewer doubtful series the function itself is computed as quickly as closer bounds."""
 
 _GROWN, _SHRUNK = 1.5, 1 / 1.5
 """Bounds of a window that fills are bounds of few values: from time to time all are taken anew. In one that holds far
@@ -78,7 +79,7 @@ class Turns:
         self._deal(span, [turn for turn in self._turns if turn.over(span)])
 
     def closer(self, span: Span, which: Indices, bound: float) -> Floats | None:
-        """Bounds from all of the window; of few series the function itself is as quick."""
+        """Limits from all of the window."""
         if len(which) < _WORTH_SORTING:
             return None
         return limit_of(*self._bound((span.columns(which),), _kind(span), NO_SERIES, 0), bound)
