@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from healthwatch.alerting import inhibit, silence
@@ -17,6 +17,9 @@ from healthwatch.alerting.watch import Problem, Watch, watches
 from healthwatch.promql import Program
 from healthwatch.rulefile import Rule
 from healthwatch.stream import Frame, History, SeriesTable, tick_of
+
+FORESEEN, _WORTH_FORESEEING = 64, 16
+"""Frames that are well judged together; as few are judged as quickly one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,27 @@ class Engine:
 
     def step(self, frame: Frame) -> Outcome:
         """Evaluate every rule on a closed frame and move alerts, incidents and the ladder by one step."""
-        now, self._looks = self.clock.at(frame), 0
         self.history.extend(frame)
+        return self._judge(frame)
+
+    def steps(self, frames: Sequence[Frame]) -> Iterator[Outcome]:
+        """As `step` with each of some frames that are there already, of ascending steps, but faster.
+
+        Nothing else may be asked of the engine before the last outcome, but for what `brought_up` gives.
+        """
+        if len(frames) < _WORTH_FORESEEING:
+            yield from map(self.step, frames)
+            return
+        self.history.extend(*frames)
+        ticks = {column.tick for frame in frames for column in frame.columns}
+        self._program.foresee(sorted(ticks.union(tick_of(frame.step) for frame in frames)))
+        for frame in frames:
+            self._program.forget()
+            yield self._judge(frame)
+
+    def _judge(self, frame: Frame) -> Outcome:
+        """What follows from a frame that is in the history."""
+        now, self._looks = self.clock.at(frame), 0
         problems: list[Problem] = []
         attempt_step = self.clock.attempt_step
         with self._program.silenced():

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from healthwatch import resources
 from healthwatch.alerting.policy import SILENT
 from healthwatch.diagnostics import Diagnostic, Invalid, errors, suggest
-from healthwatch.engine import Engine, Outcome
+from healthwatch.engine import FORESEEN, Engine, Outcome
 from healthwatch.readers import Options, open_log
 from healthwatch.recording import Reload, Run, recall, revive, rows_of, write_rules
 from healthwatch.rulefile import Rule, load_rules
@@ -71,24 +71,48 @@ class Replay:
         engine = self._engine(self.versions[0])
         due = deque(self.versions[1:])
         last = 0
-        for number, frame in enumerate(self.source.frames()):
+        for number, frames in self._stretches():
+            first = frames[0]
             while due and due[0].frame <= number:
                 version = due.popleft()
                 if version.begins_an_attempt or not number:  # before the first step nothing stands
                     engine = self._restarted(engine, version, number)
                 else:
-                    yield engine.replace(version.rules, SILENT, version.no_data_after, (), frame.time)
-            rewound = engine.rewind(frame.step) if frame.step <= last else ()
-            if frame.step <= last:
-                recall(engine, islice(self.source.frames(), number), frame.step)
-            last = frame.step
-            outcome = engine.step(frame)
-            incidents = tuple(map(engine.brought_up, outcome.incidents))
-            yield replace(outcome, changes=(*rewound, *outcome.changes), incidents=incidents)
-            for time in self.clock_events.get((frame.attempt, frame.step, frame.time), ()):
+                    yield engine.replace(version.rules, SILENT, version.no_data_after, (), first.time)
+            rewound = engine.rewind(first.step) if first.step <= last else ()
+            if first.step <= last:
+                recall(engine, islice(self.source.frames(), number), first.step)
+            last = frames[-1].step
+            for outcome in engine.steps(frames):
+                incidents = tuple(map(engine.brought_up, outcome.incidents))
+                yield replace(outcome, changes=(*rewound, *outcome.changes), incidents=incidents)
+                rewound = ()
+            for time in self._ticks_after(frames[-1]):
                 ticked = engine.tick(time)
                 if ticked is not None:
                     yield ticked
+
+    def _stretches(self) -> Iterator[tuple[int, list[Frame]]]:
+        """Frames between which nothing else happens, and how many come before them."""
+        begins = {version.frame for version in self.versions}
+        stretch: list[Frame] = []
+        number = -1
+        for number, frame in enumerate(self.source.frames()):
+            if stretch and (
+                number in begins
+                or len(stretch) == FORESEEN
+                or frame.step <= stretch[-1].step
+                or self._ticks_after(stretch[-1])
+            ):
+                yield number - len(stretch), stretch
+                stretch = []
+            stretch.append(frame)
+        if stretch:
+            yield number + 1 - len(stretch), stretch
+
+    def _ticks_after(self, frame: Frame) -> Sequence[float]:
+        """When rules that look at the wall clock were asked before the next frame."""
+        return self.clock_events.get((frame.attempt, frame.step, frame.time), ())
 
     def _engine(self, version: Version) -> Engine:
         return Engine(version.rules, self.source.table, no_data_after=version.no_data_after)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from harness.workload import Workload
 from healthwatch.alerting.escalation import Policy
 from healthwatch.diagnostics import Span
-from healthwatch.engine import Engine
+from healthwatch.engine import FORESEEN, Engine
 from healthwatch.promql import parse
 from healthwatch.promql.bounds import deviation, of_deviation
 from healthwatch.rulefile import Rule
@@ -83,6 +83,17 @@ def engine_times(work: Workload, texts: Mapping[str, str], warm: int = WARM) -> 
     return np.array([_timed(engine.step, frame) for frame in frames])[warm:]
 
 
+def replay_times(work: Workload, texts: Mapping[str, str], warm: int = WARM) -> Times:
+    """Seconds a step where many are there already, as in a replay."""
+    engine, given = engine_of(work, texts)
+    frames = list(given)
+    found = []
+    for begin in range(0, len(frames), FORESEEN):
+        stretch = frames[begin : begin + FORESEEN]
+        found += [_timed(lambda those: list(engine.steps(those)), stretch) / len(stretch)] * len(stretch)
+    return np.array(found)[warm:]
+
+
 def side_by_side(
     work: Workload, texts: Mapping[str, str], peer: Callable[[NDArray[np.float32]], object], warm: int = WARM
 ) -> tuple[Times, Times]:
@@ -112,7 +123,10 @@ def microseconds(times: Times) -> float:
 @contextmanager
 def numpy_only() -> Iterator[None]:
     """As if the `fast` extra were not installed."""
-    with patch("healthwatch.promql.screens.deviation", return_value=of_deviation):
+    with (
+        patch("healthwatch.promql.screens.deviation", return_value=of_deviation),
+        patch("healthwatch.promql.plan.compiled_lookahead", return_value=None),
+    ):
         yield
 
 

@@ -56,7 +56,7 @@ class Evidence:
         firing = tuple(self._measured(sample, history, step) for sample in incident.firing[:limit])
         details = tuple(self._measured(sample, history, step) for sample in incident.details[:limit])
         shown = [sample for sample in (*firing, *details) if sample.now is not None][:MOST_TRACES]
-        traces = tuple(trace for sample in shown for trace in self._trace(sample, history))
+        traces = tuple(trace for sample in shown for trace in self._trace(sample, history, step))
         return replace(
             incident,
             firing=(*firing, *incident.firing[limit:]),
@@ -65,7 +65,7 @@ class Evidence:
         )
 
     def _measured(self, sample: Sample, history: History, step: int) -> Sample:
-        for ticks, values in self._past(sample.labels, history):
+        for ticks, values in self._past(sample.labels, history, step):
             here = np.flatnonzero(ticks > tick_of(step - 1))
             if len(here):
                 place = int(here[self._most(values[here])])
@@ -80,8 +80,8 @@ class Evidence:
             return int(wild[0])
         return int(values.argmin() if self.lowest else values.argmax())
 
-    def _trace(self, sample: Sample, history: History) -> Iterator[Trace]:
-        for ticks, values in self._past(sample.labels, history):
+    def _trace(self, sample: Sample, history: History, step: int) -> Iterator[Trace]:
+        for ticks, values in self._past(sample.labels, history, step):
             bound = self.bound
             if self.relative and bound is not None:
                 bound = None if sample.baseline is None else bound * sample.baseline
@@ -89,8 +89,8 @@ class Evidence:
             yield Trace(sample.labels, tuple(steps.tolist()), tuple(values[-MOST_POINTS:].tolist()), bound)
             return
 
-    def _past(self, labels: LabelSet, history: History) -> Iterator[tuple[NDArray[np.int64], Floats]]:
-        """The samples of the series with these very labels, oldest first, where one of the metrics has it."""
+    def _past(self, labels: LabelSet, history: History, step: int) -> Iterator[tuple[NDArray[np.int64], Floats]]:
+        """The samples up to a step of the series with these very labels, oldest first, where a metric has it."""
         metrics: Sequence[str] = [value for name, value in labels if name == _METRIC] or self.metrics
         wanted = tuple(pair for pair in labels if pair[0] != _METRIC)
         for metric in metrics:
@@ -98,9 +98,10 @@ class Evidence:
             if column is None:
                 continue
             ring = history.ring(metric)
-            values = ring.columns(ring.first, ring.end, np.array([column]))[:, 0]
+            end = ring.find(tick_of(step))
+            values = ring.columns(ring.first, end, np.array([column]))[:, 0]
             present = is_sample(values)
-            yield np.array(ring.ticks(ring.first, ring.end), np.int64)[present], values[present]
+            yield np.array(ring.ticks(ring.first, end), np.int64)[present], values[present]
 
 
 def _baseline(ticks: NDArray[np.int64], values: Floats, now: int, window: int) -> float | None:

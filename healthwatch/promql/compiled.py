@@ -37,10 +37,10 @@ def pairs(count: int) -> NDArray[np.int64]:
     return np.array(found, np.int64).reshape(-1, 2)
 
 
-_inline = partial(njit, inline="always", error_model="numpy")
+inlined = partial(njit, inline="always", error_model="numpy")
 
 
-@_inline()  # type: ignore[untyped-decorator]
+@inlined()  # type: ignore[untyped-decorator]
 def _lesser(least: Samples, one: Samples, other: Samples) -> None:
     """What `other` is above `one`, where that is less. Written out, for `min` is no vector instruction."""
     for column in range(COLUMNS):
@@ -48,8 +48,8 @@ def _lesser(least: Samples, one: Samples, other: Samples) -> None:
         least[column] = apart if apart < least[column] else least[column]  # noqa: FURB136
 
 
-@_inline()  # type: ignore[untyped-decorator]
-def _sort(held: Samples, compared: NDArray[np.int64]) -> None:
+@inlined()  # type: ignore[untyped-decorator]
+def in_order(held: Samples, compared: NDArray[np.int64]) -> None:
     for pair in range(len(compared)):
         lower, upper = held[compared[pair, 0]], held[compared[pair, 1]]
         for column in range(COLUMNS):
@@ -58,7 +58,7 @@ def _sort(held: Samples, compared: NDArray[np.int64]) -> None:
             upper[column] = one if one > other else other  # noqa: FURB136
 
 
-@_inline()  # type: ignore[untyped-decorator]
+@inlined()  # type: ignore[untyped-decorator]
 def _load(above: Samples, beneath: Samples, begin: int, width: int, held: Samples) -> None:
     """Some columns of two blocks of rows."""
     for row in range(len(above)):
@@ -71,7 +71,7 @@ def _load(above: Samples, beneath: Samples, begin: int, width: int, held: Sample
             target[column] = source[column]
 
 
-@_inline()  # type: ignore[untyped-decorator]
+@inlined()  # type: ignore[untyped-decorator]
 def _put_off(held: Samples, width: int, gaps: Samples, tolerated: int) -> int:
     """Infinity for what is not finite; the most that one of the columns has, but for those with more than tolerated."""
     gaps[:] = 0
@@ -121,7 +121,7 @@ def bounds(
             lows[begin : begin + width] = 0.0
             aparts[begin : begin + width] = 0.0
             continue
-        _sort(held, compared)
+        in_order(held, compared)
         least[:] = np.inf
         for start in range(first, end):
             _lesser(least, held[start], held[start + low])

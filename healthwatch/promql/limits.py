@@ -10,7 +10,7 @@ from healthwatch.promql.moving import Span
 from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats
 
-_LEAST, _MOST = 2.0**-120, 2.0**1020
+LEAST, MOST = 2.0**-120, 2.0**1020
 """Below, bounds are rounded by more than the slack for it: float32 has few digits left there; above, what the function
 computes may overflow.
 """
@@ -57,7 +57,7 @@ class Limits:
 def limit_of(centre: Floats | None, divisor: Floats, bound: float) -> Floats:
     """`Limits` of some series."""
     limit: Floats = divisor * bound
-    proven = (divisor > _LEAST) & (limit < _MOST)
+    proven = (divisor > LEAST) & (limit < MOST)
     if not proven.all():
         limit[~proven] = -math.inf
     if centre is not None:

@@ -63,7 +63,7 @@ class Span:
 
     def columns(self, which: Indices) -> Floats:
         """The window of some series, a series a column."""
-        return self.part.ring.columns(self.start, self.now, self._ring_columns(which))
+        return self.part.ring.columns(self.start, self.now, self.ring_columns(which))
 
     def blocks(self, start: int, end: int, series: slice) -> tuple[Floats, ...]:
         """Rows [start, end) of series that are neighbours, as one or two views if that is how they stand in memory."""
@@ -76,7 +76,8 @@ class Span:
         now = self.row(self.now)[which]
         return Baseline(now, self.columns(which), self.ticks, self.tick, self.window, gapless)
 
-    def _ring_columns(self, which: Indices) -> Indices:
+    def ring_columns(self, which: Indices) -> Indices:
+        """Where some of the series stand in the ring."""
         place = self.part.place
         return which + place.start if isinstance(place, slice) else place[which]
 
@@ -140,7 +141,7 @@ class Moving:
         before, of = self.span, (self.selection.labels, self.history.changes)
         same = self._of[0] is of[0] and self._of[1] == of[1]
         self._of = of
-        self.span = span = self._span_at(tick)
+        self.span = span = self.span_at(tick)
         if span is None:
             return
         if before is not None and same and _follows(before, span):
@@ -160,7 +161,8 @@ class Moving:
             else:
                 follower.move(span, leaving, entering)
 
-    def _span_at(self, tick: int) -> Span | None:
+    def span_at(self, tick: int) -> Span | None:
+        """The baseline before the newest row at a tick, gaps left out; None where only the plain way will do."""
         parts = self.selection.parts
         if len(parts) != 1:
             return None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from healthwatch.promql import ast, calls
 from healthwatch.promql.aggregate import AGGREGATIONS, aggregate
@@ -32,7 +33,13 @@ from healthwatch.promql.window import Window
 from healthwatch.stream import History
 from healthwatch.stream.ring import Floats
 
+if TYPE_CHECKING:
+    from healthwatch.promql.ahead import Lookahead
+
 AnyNode = VectorNode | WindowNode
+
+FEWEST_FORESEEN = 256
+"""Of fewer series each step is soon looked at, and nobody waits for loops to be compiled."""
 
 
 def shape(node: object) -> Hashable:
@@ -75,7 +82,8 @@ class Planner:
         self._moving: dict[Hashable, Moving] = {}
         self._blocks: dict[Hashable, Blocks] = {}
         self._screens: dict[Hashable, Screen] = {}
-        self._arbiters: dict[Hashable, Arbiter] = {}
+        self._arbiters: dict[tuple[Hashable, ...], Arbiter] = {}
+        self._lookaheads: dict[Hashable, Lookahead] = {}
 
     def vector(self, node: ast.Expr, place: Place) -> VectorNode:
         """The node of an expression that is a vector or a scalar."""
@@ -168,6 +176,22 @@ class Planner:
             screen = self.screen(pattern.screen, pattern.window)
             self._arbiters[key] = Arbiter(pattern, self.moving(pattern.window), screen)
         return self._arbiters[key]
+
+    def foresee(self, ticks: Sequence[int]) -> None:
+        """Decide what can be decided for many ticks at once; the rows of all of them are in the history.
+
+        Without the `fast` extra, or for few series, each tick is looked at by itself.
+        """
+        asked = [each for each in self._arbiters.items() if len(each[1].moving.selection.labels) >= FEWEST_FORESEEN]
+        lookahead = compiled_lookahead() if asked else None
+        if lookahead is None:
+            return
+        for (*_, window, _, _), arbiter in asked:
+            if window not in self._lookaheads:
+                self._lookaheads[window] = lookahead(arbiter.moving)
+            arbiter.ask(self._lookaheads[window])
+        for (*_, window, _, _), arbiter in asked:
+            arbiter.foresee(self._lookaheads[window], ticks)
 
     def demand(self, selector: ast.VectorSelector, place: Place, window: int, rows: int) -> None:
         """Have the rows kept that a selector needs where it stands."""
@@ -268,6 +292,16 @@ class Planner:
 
         inputs = (source,) if number_ is None else (source, number_)
         return VectorNode(node.op, aggregated, inputs, all(each.timeless for each in inputs))
+
+
+@cache
+def compiled_lookahead() -> type[Lookahead] | None:
+    """Where the `fast` extra is installed."""
+    try:
+        from healthwatch.promql.ahead import Lookahead
+    except ImportError:
+        return None
+    return Lookahead
 
 
 def number(value: float) -> VectorNode:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -141,6 +141,14 @@ class Program:
             self._due_of = frame
             self._due.clear()
         return self._due
+
+    def foresee(self, ticks: Sequence[int]) -> None:
+        """Many ticks will be evaluated whose rows are in the history: what can be is decided for all of them at once.
+
+        It holds until more is written; each tick is still evaluated by itself.
+        """
+        with silence():
+            self._planner.foresee(ticks)
 
     def forget(self) -> None:
         """Begin an epoch: the results of the last one are freed as they are replaced."""

@@ -7,7 +7,7 @@ known and the values of what is kept are those of the plain way to the last bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -26,6 +26,7 @@ from healthwatch.promql.vector import Indices, Labels, Moment, Vector, everythin
 from healthwatch.stream.ring import Floats, Mask
 
 if TYPE_CHECKING:
+    from healthwatch.promql.ahead import Lookahead
     from healthwatch.promql.plan import Planner
 
 _SLACK = 1e-9
@@ -39,7 +40,7 @@ _MOST_DOUBTFUL = 1 / 4
 _FEW = 3
 """Series that are computed as quickly as closer limits are asked for."""
 
-_NO_FLOATS = np.empty(0)
+NO_FLOATS = np.empty(0)
 
 
 class Screen(Protocol):
@@ -166,6 +167,16 @@ class Decided:
     most: float = -math.inf  # of what was found, NaN aside
     values: Floats | None = None  # with what was found in its place, once somebody asks
 
+    @classmethod
+    def of(cls, labels: Labels, which: Indices, found: Floats, defined: Mask) -> Decided:
+        """With the values of some series, as far as they are defined."""
+        known = everything(len(labels))
+        if not defined.all():
+            known = known.copy()
+            known[which] = defined
+            which, found = which[defined], found[defined]
+        return cls(labels, which, found, known, float(np.fmax.reduce(found, initial=-math.inf)))
+
     def compared(self, pattern: Pattern) -> Vector:
         size = len(self.known)
         if not pattern.compare(self.most):
@@ -191,7 +202,9 @@ class Arbiter:
     def __init__(self, pattern: Pattern, moving: Moving, screen: Screen) -> None:
         self._least = math.inf
         self._function, self._min_samples = pattern.function, pattern.min_samples
-        self._moving, self._screen = moving, screen
+        self.moving, self._screen = moving, screen
+        self._foreseen: Mapping[int, Decided] = {}  # by tick
+        self._foreseen_at = -1  # by what the history had written
         self._moment: Moment | None = None
         self._span: Span | None = None
         self._common: Decided | None = None  # what the least bound leaves open, unless that is too much
@@ -201,9 +214,22 @@ class Arbiter:
         """A comparison with this bound will be asked for."""
         self._least, self._moment = min(self._least, bound), None
 
+    def foresee(self, lookahead: Lookahead, ticks: Sequence[int]) -> None:
+        """Decide for ticks whose rows are there already; it holds until anything is written."""
+        self._foreseen = lookahead.decided(self._function, self._min_samples, ticks)
+        self._foreseen_at = self.moving.history.writes
+
+    def ask(self, lookahead: Lookahead) -> None:
+        """Have the least of the bounds looked for."""
+        lookahead.ask(self._function.name, self._least * (1 - _SLACK), self._min_samples)
+
     def at(self, moment: Moment, bound: float) -> Decided | None:
         """None where only the plain way will do."""
-        span = self._moving.at(moment)  # another rule may have had it moved to another moment and back
+        if self._foreseen and self._foreseen_at == self.moving.history.writes:
+            foreseen = self._foreseen.get(moment.tick)
+            if foreseen is not None:
+                return foreseen
+        span = self.moving.at(moment)  # another rule may have had it moved to another moment and back
         if moment is not self._moment or span is not self._span:
             self._moment, self._span, self._common = moment, span, None
             self._decided.clear()
@@ -235,7 +261,7 @@ class Arbiter:
 
     def _left(self, span: Span, doubtful: Indices, bound: float) -> Indices:
         """Those of some series that closer limits do not decide either."""
-        gapless = self._moving.gapless(doubtful)
+        gapless = self.moving.gapless(doubtful)
         regular = doubtful if gapless is None else doubtful[gapless]
         closer = self._screen.closer(span, regular, bound) if len(regular) else None
         if closer is None:
@@ -252,14 +278,8 @@ class Arbiter:
 
     def _computed(self, which: Indices) -> Decided:
         """The plain way for some of the series."""
-        labels = self._moving.selection.labels.nameless()
-        known = everything(len(labels))
+        labels = self.moving.selection.labels.nameless()
         if not len(which):
-            return Decided(labels, which, _NO_FLOATS, known)
-        found, defined = training.evaluate(self._function, self._moving.baseline(which), self._min_samples)
-        defined = defined & (found == found)  # a NaN is no data (R4)
-        if not defined.all():
-            known = known.copy()
-            known[which] = defined
-            which, found = which[defined], found[defined]
-        return Decided(labels, which, found, known, float(np.fmax.reduce(found, initial=-math.inf)))
+            return Decided(labels, which, NO_FLOATS, everything(len(labels)))
+        found, defined = training.evaluate(self._function, self.moving.baseline(which), self._min_samples)
+        return Decided.of(labels, which, found, defined & (found == found))  # a NaN is no data (R4)

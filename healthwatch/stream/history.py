@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from healthwatch.stream.frame import Frame
 from healthwatch.stream.ring import ABSENT, STALE, Ring
 from healthwatch.stream.series import Series, SeriesTable
+from healthwatch.stream.ticks import tick_of
 
 __all__ = ["ABSENT", "STALE", "History", "Keep"]
 
@@ -34,13 +35,15 @@ class History:
         self.changes = 0
         self.writes = 0
 
-    def append(self, tick: int, series: Series, values: NDArray[Any]) -> None:
+    def append(self, tick: int, series: Series, values: NDArray[Any], looked_at: int | None = None) -> None:
         """Write one value a series at a tick; STALE marks the end of a series, ABSENT is no sample.
 
-        Ticks should ascend within a metric: an earlier one is put in its place at the cost of a move.
+        Ticks should ascend within a metric: an earlier one is put in its place at the cost of a move. What is needed
+        at `looked_at` stays, where that is earlier.
         """
         ring = self.ring(series.metric)
-        keep_from = self._keep_from(series.metric, tick) if ring.full() else _EVERYTHING
+        now = tick if looked_at is None else looked_at
+        keep_from = self._keep_from(series.metric, now) if ring.full() else _EVERYTHING
         before = ring.changes
         ring.put(tick, series.place, values, keep_from)
         late = self.newest is not None and tick < self.newest
@@ -49,9 +52,12 @@ class History:
         if self.newest is None or tick > self.newest:
             self.newest = tick
 
-    def extend(self, frame: Frame) -> None:
-        for column in frame.columns:
-            self.append(column.tick, column.series, column.values)
+    def extend(self, *frames: Frame) -> None:
+        """Write frames of ascending steps; what is needed at the first of them stays."""
+        looked_at = tick_of(frames[0].step - 1) if len(frames) > 1 else None
+        for frame in frames:
+            for column in frame.columns:
+                self.append(column.tick, column.series, column.values, looked_at)
 
     def rewind(self, tick: int) -> None:
         """Drop every row later than `tick`."""

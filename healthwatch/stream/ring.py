@@ -99,6 +99,11 @@ class Ring:
         """A view; it is overwritten when the row falls out of the ring."""
         return self._data[row % len(self._data), : self.width]
 
+    @property
+    def data(self) -> Floats:
+        """All rows as they stand in memory, each at its number modulo how many there are."""
+        return self._data
+
     def blocks(self, start: int, end: int) -> tuple[Floats, ...]:
         """Rows [start, end) as one or two views, as they stand in memory."""
         capacity = len(self._data)
@@ -116,6 +121,12 @@ class Ring:
         """A copy of some columns of rows [start, end); row by row, as they stand in memory."""
         taken = [block.take(columns, axis=1) for block in self.blocks(start, end)]
         return taken[0] if len(taken) == 1 else np.concatenate(taken)
+
+    def windows(self, starts: NDArray[np.intp], count: int, columns: Columns) -> Floats:
+        """A copy of `count` rows from each of `starts` on, of the column that goes with it: rows x starts."""
+        rows = (starts + np.arange(count)[:, None]) % len(self._data)
+        found: Floats = self._data[rows, columns]
+        return found
 
     def state(self, row: int) -> int:
         found = self._states[row - self._base]

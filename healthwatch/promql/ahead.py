@@ -1,0 +1,268 @@
+"""What becomes of a window over many rows that are there already, as in a replay: compiled loops go through all of them
+at once, and tell for each row which series may breach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from healthwatch.promql import ahead_loops as loops
+from healthwatch.promql.compiled import COLUMNS, pairs
+from healthwatch.promql.moving import Moving, Span
+from healthwatch.promql.screens import NO_FLOATS, Decided
+from healthwatch.promql.training import Baseline, Result, TrainingFunction, alpha, evaluate
+from healthwatch.promql.vector import Indices, Labels, Moment, everything
+from healthwatch.stream.ring import Floats, Mask, Ring
+from healthwatch.stream.ticks import TICKS_PER_STEP
+
+_MOST_ROWS = 128
+"""In a longer window it is quicker to look at each row by itself: one that comes is compared with all of them."""
+
+_SPARE = 8
+"""One more row for so many: a window may fill for a while before all is put in order again."""
+
+_MOST_DOUBTFUL = 1 / 64
+"""Of all series at all rows: where more are in doubt, each row is looked at by itself."""
+
+_LONGEST_WAIT = 16
+"""So many looks at the most are left out after some that were in vain: twice as many each time."""
+
+_NEIGHBOURS = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """The windows before the rows of some ticks, and what is in doubt: the number of a window and a series, by number.
+
+    `irregular` are the series with a value in any of the rows that is not finite.
+    """
+
+    ticks: Sequence[int]
+    spans: Sequence[Span]
+    irregular: Mask
+    doubtful: dict[str, tuple[Indices, Indices]]
+
+    def decided(self, function: TrainingFunction, min_samples: float, labels: Labels) -> dict[int, Decided]:
+        """By the tick of the row, what the plain way says of those in doubt."""
+        if function.name not in self.doubtful:
+            return {}
+        numbers, series = self.doubtful[function.name]
+        values, defined = np.empty(len(series)), np.empty(len(series), bool)
+        irregular = self.irregular[series]
+        for gapless, those in ((True, ~irregular), (False, irregular)):
+            if those.any():
+                values[those], defined[those] = self._evaluated(
+                    function, min_samples, numbers[those], series[those], gapless=gapless
+                )
+        defined &= values == values  # a NaN is no data (R4)
+        edges = np.searchsorted(numbers, np.arange(len(self.spans) + 1)).tolist()
+        nobody = Decided(labels, series[:0], NO_FLOATS, everything(len(labels)))
+        found: dict[int, Decided] = {}
+        for tick, span, (begin, end) in zip(self.ticks, self.spans, pairwise(edges), strict=True):
+            here = slice(begin, end)
+            if span.count < min_samples:
+                continue
+            one = begin < end
+            found[tick] = Decided.of(labels, series[here], values[here], defined[here]) if one else nobody
+        return found
+
+    def _evaluated(
+        self, function: TrainingFunction, min_samples: float, numbers: Indices, series: Indices, *, gapless: bool
+    ) -> Result:
+        """The function of some series, each in its own window; windows that are alike are one baseline."""
+        if self._alike():
+            return evaluate(function, self._baseline(numbers, series, gapless=gapless), min_samples)
+        values, defined = np.empty(len(series)), np.empty(len(series), bool)
+        for number in np.unique(numbers).tolist():
+            here = numbers == number
+            baseline = self.spans[number].baseline(series[here], gapless=gapless)
+            values[here], defined[here] = evaluate(function, baseline, min_samples)
+        return values, defined
+
+    def _alike(self) -> bool:
+        """Whether the windows hold the same number of rows, and these come evenly."""
+        first, last = self.spans[0], self.spans[-1]
+        if any(span.count != first.count for span in self.spans):
+            return False
+        apart = np.diff(np.array(first.part.ring.ticks(first.start, last.now + 1)))
+        return bool((apart == apart[0]).all())
+
+    def _baseline(self, numbers: Indices, series: Indices, *, gapless: bool) -> Baseline:
+        first = self.spans[0]
+        ring, columns = first.part.ring, first.ring_columns(series)
+        now = ring.windows(first.now + numbers, 1, columns)[0]
+        values = ring.windows(first.start + numbers, first.count, columns)
+        return Baseline(now, values, first.ticks, first.tick, first.window, gapless)
+
+
+class Lookahead:
+    """Goes through the rows of one moving window for all functions of it."""
+
+    def __init__(self, moving: Moving) -> None:
+        self._moving = moving
+        self._bounds: dict[str, float] = {}
+        self._least = 0.0
+        self._ordered = Ordered()
+        self._ticks: Sequence[int] | None = None
+        self._found: Ahead | None = None
+        self._vain, self._wait = 0, 0  # looks that were left out after the last one in vain, and that still are
+
+    def ask(self, function: str, bound: float, min_samples: float) -> None:
+        """A comparison of this function with a bound that is at least so high will be asked for."""
+        self._bounds[function] = min(bound, self._bounds.get(function, bound))
+        self._least = max(min_samples, self._least)
+
+    def decided(self, function: TrainingFunction, min_samples: float, ticks: Sequence[int]) -> Mapping[int, Decided]:
+        """What a function will say at these ticks, as far as a row comes with each of them."""
+        if ticks is not self._ticks:
+            self._ticks, self._found = ticks, self._look(ticks)
+        if self._found is None:
+            return {}
+        return self._found.decided(function, min_samples, self._moving.selection.labels.nameless())
+
+    def _look(self, ticks: Sequence[int]) -> Ahead | None:
+        self._wait -= 1
+        windows = self._windows(ticks) if self._wait < 0 else {}
+        if not windows:
+            return None
+        spans = list(windows.values())
+        size, irregular = len(spans[0].part.columns), _irregular(spans)
+        room = max(int(len(spans) * size * _MOST_DOUBTFUL), 4 * COLUMNS)
+        doubtful = np.empty((room, 3), np.int32)
+        found: dict[str, tuple[Indices, Indices]] = {}
+        ratio, score = self._bounds.get("spike_ratio", 0.0), self._bounds.get("robust_zscore", 0.0)
+        if ratio or score:
+            count = self._ordered.follow(spans, ratio, score, self._least, doubtful)
+            if count <= room:
+                for what, name in ((loops.RATIO, "spike_ratio"), (loops.SCORE, "robust_zscore")):
+                    if name in self._bounds:
+                        found[name] = _by_number(doubtful[:count][doubtful[:count, 0] == what])
+        if "ema_ratio" in self._bounds:
+            count = _averages(spans, self._bounds["ema_ratio"], irregular, doubtful)
+            if count <= room:
+                found["ema_ratio"] = _by_number(doubtful[:count])
+        self._vain = min(2 * self._vain + 1, _LONGEST_WAIT) if len(found) < len(self._bounds) else 0
+        self._wait = self._vain
+        return Ahead(list(windows), spans, irregular, found)
+
+    def _windows(self, ticks: Sequence[int]) -> dict[int, Span]:
+        """By tick, the windows before rows that come one after the other."""
+        found: dict[int, Span] = {}
+        last: Span | None = None
+        for tick in ticks:
+            when = self._moving.when(Moment(tick, tick, tick, 0, -1))
+            span = self._moving.span_at(when)
+            if span is None or span.tick != when:
+                continue
+            follows = last is None or (span.now == last.now + 1 and last.start <= span.start <= last.now)
+            if not follows or span.count > _MOST_ROWS:
+                break
+            found[tick] = last = span
+        return found
+
+
+class Ordered:
+    """The values of every window, kept in order: a step takes one away and puts one in."""
+
+    def __init__(self) -> None:
+        self._rows = range(0)  # that are in order
+        self._of: tuple[Ring | None, int, int] = (None, 0, 0)
+        self._held: NDArray[np.floating[Any]] = np.zeros((0, 0, COLUMNS), np.float32)
+        self._gaps = np.zeros((0, COLUMNS), np.int32)
+
+    def follow(
+        self, spans: Sequence[Span], ratio: float, score: float, least: float, doubtful: NDArray[np.int32]
+    ) -> int:
+        """As `loops.medians`, for all series."""
+        if not self._goes_on(spans):
+            self._arrange(spans)
+        rows = self._rows
+        known = 0 if rows == range(spans[0].start, spans[0].now) else 1
+        starts = np.array([*([rows.start] if known else []), *(span.start for span in spans)])
+        ends = np.array([*([rows.stop] if known else []), *(span.now for span in spans)])
+        found: int = loops.medians(
+            *_columns(spans[0]), starts, ends, ratio, score, least, known, self._held, self._gaps, doubtful
+        )
+        self._rows = range(spans[-1].start, spans[-1].now)
+        doubtful[:found, 1] -= known
+        return found
+
+    def _goes_on(self, spans: Sequence[Span]) -> bool:
+        """Whether the windows can be made from those that are in order."""
+        rows, span, ring = self._rows, spans[0], spans[0].part.ring
+        if self._held.dtype != _kind(ring) or self._of != _of(span):
+            return False
+        follows = ring.first <= rows.start <= span.start < rows.stop <= span.now
+        coming = span.now - rows.stop
+        return follows and 2 * coming <= span.count and max(each.count for each in spans) + coming < self._held.shape[1]
+
+    def _arrange(self, spans: Sequence[Span]) -> None:
+        span, kind = spans[0], _kind(spans[0].part.ring)
+        room = max(each.count for each in spans) + 2
+        shape = _blocks(span), room + room // _SPARE, COLUMNS
+        if self._held.shape != shape or self._held.dtype != kind:
+            self._held, self._gaps = np.empty(shape, kind), np.zeros((shape[0], COLUMNS), np.int32)
+        loops.arrange(*_columns(span), span.start, span.now, pairs(span.count), self._held, self._gaps)
+        self._rows, self._of = range(span.start, span.now), _of(span)
+
+
+def _averages(spans: Sequence[Span], bound: float, irregular: Mask, doubtful: NDArray[np.int32]) -> int:
+    """As `loops.averages`, for all series."""
+    first, last = spans[0].start, spans[-1].now
+    ring = spans[0].part.ring
+    steps = np.array(ring.ticks(first, last + 1), np.float64) / TICKS_PER_STEP
+    decay = 1 - alpha(spans[0].window)
+    fading = decay ** np.diff(steps, prepend=steps[0])
+    faded, weights = np.zeros(len(steps)), np.empty(len(spans))
+    gone = 0
+    for number, span in enumerate(spans):
+        start, newest = span.start - first, steps[span.now - first - 1]
+        weights[number] = (decay ** (newest - steps[start : span.now - first])).sum()
+        faded[gone:start] = decay ** (newest - steps[gone:start])
+        gone = start
+    starts, ends = np.array([span.start for span in spans]), np.array([span.now for span in spans])
+    found: int = loops.averages(*_columns(spans[0]), starts, ends, fading, faded, weights, bound, irregular, doubtful)
+    return found
+
+
+def _by_number(found: NDArray[np.int32]) -> tuple[Indices, Indices]:
+    """Windows and series, by window and then by series."""
+    order = np.lexsort((found[:, 2], found[:, 1]))
+    return found[order, 1].astype(np.intp), found[order, 2].astype(np.intp)
+
+
+def _irregular(spans: Sequence[Span]) -> Mask:
+    """Which series have a value that is not finite in any row of the spans, or in the row behind one."""
+    span, found = spans[0], np.zeros(len(spans[0].part.columns), bool)
+    for row in range(span.start, spans[-1].now + 1):
+        if not span.finite(row):
+            found |= ~np.isfinite(span.row(row))
+    return found
+
+
+def _of(span: Span) -> tuple[Ring, int, int]:
+    """What must still be so for rows to be the same."""
+    return span.part.ring, span.part.ring.changes, len(span.part.columns)
+
+
+def _blocks(span: Span) -> int:
+    return -(-len(span.part.columns) // COLUMNS)
+
+
+def _kind(ring: Ring) -> type[np.float32] | type[np.float64]:
+    """Of float32 twice as many are compared at a time."""
+    return np.float32 if ring.narrow else np.float64
+
+
+def _columns(span: Span) -> tuple[Floats, NDArray[np.int64], int, int]:
+    """Rows as they stand in memory, which of their columns unless these are neighbours, the first one, and how many."""
+    place, size = span.part.place, len(span.part.columns)
+    if isinstance(place, slice):
+        return span.part.ring.data, _NEIGHBOURS, place.start, size
+    return span.part.ring.data, place, 0, size
