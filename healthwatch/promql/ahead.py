@@ -33,6 +33,15 @@ _MOST_DOUBTFUL = 1 / 64
 _LONGEST_WAIT = 16
 """So many looks at the most are left out after some that were in vain: twice as many each time."""
 
+_FAR = 1.9
+"""A value that is so many averages is a rare one."""
+
+_ROUNDING = 1e-9
+"""Many times what rounding can do to an average of values that are not negative."""
+
+FUNCTIONS = ("spike_ratio", "robust_zscore", "ema_ratio")
+"""By the numbers that `loops` have for them."""
+
 _NEIGHBOURS = np.zeros(0, np.int64)
 
 
@@ -128,7 +137,7 @@ class Lookahead:
 
     def _look(self, ticks: Sequence[int]) -> Ahead | None:
         self._wait -= 1
-        windows = self._windows(ticks) if self._wait < 0 else {}
+        windows = self._windows(ticks) if self._wait < 0 and self._worth_it() else {}
         if not windows:
             return None
         spans = list(windows.values())
@@ -136,20 +145,20 @@ class Lookahead:
         room = max(int(len(spans) * size * _MOST_DOUBTFUL), 4 * COLUMNS)
         doubtful = np.empty((room, 3), np.int32)
         found: dict[str, tuple[Indices, Indices]] = {}
-        ratio, score = self._bounds.get("spike_ratio", 0.0), self._bounds.get("robust_zscore", 0.0)
-        if ratio or score:
-            count = self._ordered.follow(spans, ratio, score, self._least, doubtful)
-            if count <= room:
-                for what, name in ((loops.RATIO, "spike_ratio"), (loops.SCORE, "robust_zscore")):
-                    if name in self._bounds:
-                        found[name] = _by_number(doubtful[:count][doubtful[:count, 0] == what])
-        if "ema_ratio" in self._bounds:
-            count = _averages(spans, self._bounds["ema_ratio"], irregular, doubtful)
-            if count <= room:
-                found["ema_ratio"] = _by_number(doubtful[:count])
+        count = self._ordered.follow(spans, self._bounds, self._least, doubtful)
+        if count <= room:
+            for what, name in enumerate(FUNCTIONS):
+                if name in self._bounds:
+                    found[name] = _by_number(doubtful[:count][doubtful[:count, 0] == what])
         self._vain = min(2 * self._vain + 1, _LONGEST_WAIT) if len(found) < len(self._bounds) else 0
         self._wait = self._vain
         return Ahead(list(windows), spans, irregular, found)
+
+    def _worth_it(self) -> bool:
+        """What is in order is costly without scores, and worthless for averages with which a value is closely compared;
+        whoever has to look at one function step by step may as well do so for all.
+        """
+        return "robust_zscore" in self._bounds and self._bounds.get("ema_ratio", _FAR) >= _FAR
 
     def _windows(self, ticks: Sequence[int]) -> dict[int, Span]:
         """By tick, the windows before rows that come one after the other."""
@@ -177,7 +186,7 @@ class Ordered:
         self._gaps = np.zeros((0, COLUMNS), np.int32)
 
     def follow(
-        self, spans: Sequence[Span], ratio: float, score: float, least: float, doubtful: NDArray[np.int32]
+        self, spans: Sequence[Span], bounds: Mapping[str, float], least: float, doubtful: NDArray[np.int32]
     ) -> int:
         """As `loops.medians`, for all series."""
         if not self._goes_on(spans):
@@ -186,8 +195,12 @@ class Ordered:
         known = 0 if rows == range(spans[0].start, spans[0].now) else 1
         starts = np.array([*([rows.start] if known else []), *(span.start for span in spans)])
         ends = np.array([*([rows.stop] if known else []), *(span.now for span in spans)])
+        shares = np.zeros(len(starts))
+        if "ema_ratio" in bounds:
+            shares[known:] = _shares(spans) * (1 - _ROUNDING)
+        asked = np.array([bounds.get(name, 0.0) for name in FUNCTIONS])
         found: int = loops.medians(
-            *_columns(spans[0]), starts, ends, ratio, score, least, known, self._held, self._gaps, doubtful
+            *_columns(spans[0]), starts, ends, shares, asked, least, known, self._held, self._gaps, doubtful
         )
         self._rows = range(spans[-1].start, spans[-1].now)
         doubtful[:found, 1] -= known
@@ -212,22 +225,13 @@ class Ordered:
         self._rows, self._of = range(span.start, span.now), _of(span)
 
 
-def _averages(spans: Sequence[Span], bound: float, irregular: Mask, doubtful: NDArray[np.int32]) -> int:
-    """As `loops.averages`, for all series."""
-    first, last = spans[0].start, spans[-1].now
-    ring = spans[0].part.ring
-    steps = np.array(ring.ticks(first, last + 1), np.float64) / TICKS_PER_STEP
-    decay = 1 - alpha(spans[0].window)
-    fading = decay ** np.diff(steps, prepend=steps[0])
-    faded, weights = np.zeros(len(steps)), np.empty(len(spans))
-    gone = 0
+def _shares(spans: Sequence[Span]) -> Floats:
+    """Of the weights of each window, the part that all but the newest few rows have: as many as `loops` leaves out."""
+    decay, found = 1 - alpha(spans[0].window), np.empty(len(spans))
     for number, span in enumerate(spans):
-        start, newest = span.start - first, steps[span.now - first - 1]
-        weights[number] = (decay ** (newest - steps[start : span.now - first])).sum()
-        faded[gone:start] = decay ** (newest - steps[gone:start])
-        gone = start
-    starts, ends = np.array([span.start for span in spans]), np.array([span.now for span in spans])
-    found: int = loops.averages(*_columns(spans[0]), starts, ends, fading, faded, weights, bound, irregular, doubtful)
+        ages = (span.part.ring.tick(span.now - 1) - span.ticks()) / TICKS_PER_STEP
+        weights = decay**ages
+        found[number] = weights[: span.count - span.count // loops.LEFT_OUT].sum() / weights.sum()
     return found
 
 

@@ -21,12 +21,13 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 RATIO: Final = 0
 SCORE: Final = 1
+AVERAGE: Final = 2
+
+LEFT_OUT: Final = 8
+"""One value of so many, the least ones, may have the greatest weights of an average."""
 
 _RUNS = 1
 """The deviation is bounded by so many runs of neighbours on either side of the middle one."""
-
-_LOST = 2.0**-50
-"""More than one row adds to what rounding has done to a sum, as a part of it."""
 
 
 @inlined()  # type: ignore[untyped-decorator]
@@ -150,10 +151,10 @@ def _score_limits(held: Samples, count: int, gaps: int, near: Rows, far: Rows, b
 
 @inlined()  # type: ignore[untyped-decorator]
 def _any_doubt(now: Rows, limit: Rows, gaps: Counts) -> bool:
-    """Whether a column is above its limit, or has gaps."""
+    """Whether a column is above its limit, is not finite, or has gaps."""
     some = 0
     for column in range(COLUMNS):
-        some += 0 if now[column] <= limit[column] else 1
+        some += 0 if (now[column] <= limit[column]) & (now[column] > -np.inf) else 1
     for column in range(COLUMNS):
         some += gaps[column]
     return some > 0
@@ -211,7 +212,7 @@ def _note(
     """
     for column in range(width):
         unsure = gaps[column] > tolerated or (few and gaps[column] > 0)
-        if unsure or not now[column] <= limit[column]:
+        if unsure or not -np.inf < now[column] <= limit[column]:
             if found >= len(doubtful):
                 return len(doubtful) + 1
             doubtful[found, 0], doubtful[found, 1], doubtful[found, 2] = what, number, begin + column
@@ -220,29 +221,18 @@ def _note(
 
 
 @inlined()  # type: ignore[untyped-decorator]
-def _average_limits(
-    entering: Rows,
-    factor: float,
-    leaving: Rows,
-    weight: float,
-    total: Rows,
-    most: Rows,
-    lost: float,
-    scale: float,
-    limit: Rows,
-) -> None:
-    """A row comes and one leaves; up to which value of now it is at most `scale` weighted sums.
+def _average_limits(held: Samples, place: int, share: float, bound: float, limit: Rows) -> None:
+    """Up to which value of now it is at most `bound` averages; NaN where that is not known.
 
-    `most` is what a sum of magnitudes would be that nothing leaves: rounding takes no more than a part `lost` of it.
+    Where no value is negative, those from `place` on have at least a `share` of all weights: they may be the oldest.
     """
+    least, value = held[0], held[place]
     for column in range(COLUMNS):
-        total[column] = total[column] * factor + entering[column] - weight * leaving[column]
-        most[column] = most[column] * factor + abs(entering[column])
-    for column in range(COLUMNS):
-        least = total[column] - lost * most[column]
-        reach = least * scale
+        low = value[column] * share
+        reach = low * bound
         reach = reach if reach < MOST else np.nan
-        limit[column] = reach if least > LEAST else np.nan
+        reach = reach if low > LEAST else np.nan
+        limit[column] = reach if least[column] >= 0 else np.nan
 
 
 _compiled = njit(cache=True, nogil=True, error_model="numpy")
@@ -283,8 +273,8 @@ def medians(
     size: int,
     starts: Numbers,
     ends: Numbers,
-    ratio: float,
-    score: float,
+    shares: Rows,
+    bounds: Rows,
     least: float,
     first: int,
     held: Samples,
@@ -292,10 +282,13 @@ def medians(
     doubtful: Counts,
 ) -> int:
     """Let windows that are in order go on from one [start, end) of rows to the next, and from number `first` on note
-    where row `end` may be more than `ratio` medians or its score more than `score` (0: nobody asks), or where that may
-    not be known with `least` samples before.
+    where row `end` may be above a bound, or may not be known with `least` samples before.
 
-    Gives how many of RATIO or SCORE, number and column are in `doubtful`; more than fit if they do not.
+    `bounds` are those of RATIO (to the median), SCORE (robust) and AVERAGE (ratio to the weighted one), 0 where nobody
+    asks. `shares` are the parts of all weights that the values of each window have at least without the least ones, of
+    which LEFT_OUT says how many these are.
+
+    Gives how many of what, number and column are in `doubtful`; more than fit if they do not.
     """
     found, kind = 0, held.dtype
     carried, leaving, entering = np.zeros(COLUMNS, kind), np.zeros(COLUMNS, kind), np.zeros(COLUMNS, kind)
@@ -316,72 +309,17 @@ def medians(
             most = _most_gaps(missing, tolerated)
             few = count - most < least
             _centre(ordered, count, most, near, far)
-            if ratio > 0:
-                _ratio_limits(near, ratio, limit)
+            for what in range(len(bounds)):
+                bound, most_gaps = bounds[what], tolerated
+                if not bound > 0:
+                    continue
+                if what == RATIO:
+                    _ratio_limits(near, bound, limit)
+                elif what == SCORE:
+                    _score_limits(ordered, count, most, near, far, bound, limit)
+                else:
+                    _average_limits(ordered, count // LEFT_OUT, shares[number], bound, limit)
+                    most_gaps = 0
                 if _any_doubt(now, limit, missing):
-                    found = _note(now, limit, missing, tolerated, few, width, RATIO, number, begin, doubtful, found)
-            if score > 0:
-                _score_limits(ordered, count, most, near, far, score, limit)
-                if _any_doubt(now, limit, missing):
-                    found = _note(now, limit, missing, tolerated, few, width, SCORE, number, begin, doubtful, found)
-    return found
-
-
-@_compiled  # type: ignore[untyped-decorator]
-def averages(
-    data: Rows,
-    which: Numbers,
-    offset: int,
-    size: int,
-    starts: Numbers,
-    ends: Numbers,
-    fading: Rows,
-    faded: Rows,
-    weights: Rows,
-    bound: float,
-    irregular: Mask,
-    doubtful: Counts,
-) -> int:
-    """Where row `end` may be more than `bound` weighted averages of rows [start, end), one window after the other.
-
-    `fading` is by what the weights of the rows before a row are multiplied when it comes, `faded` the weight with which
-    it leaves, `weights` the sum of the weights of each window. Of `irregular` columns nothing is said.
-
-    Gives how many of 0, number and column are in `doubtful`; more than fit if they do not.
-    """
-    found, lost = 0, _LOST * (ends[-1] - starts[0] + 1)
-    now, entering, leaving, none = np.zeros(COLUMNS), np.zeros(COLUMNS), np.zeros(COLUMNS), np.zeros(COLUMNS)
-    total, most, limit = np.zeros(COLUMNS), np.zeros(COLUMNS), np.zeros(COLUMNS)
-    gaps = np.zeros(COLUMNS, np.int32)
-    for begin in range(0, size, COLUMNS):
-        width = min(COLUMNS, size - begin)
-        for column in range(width):
-            gaps[column] = 1 if irregular[begin + column] else 0
-        total[:] = 0.0
-        most[:] = 0.0
-        gone, come = starts[0], starts[0]
-        for number in range(len(ends)):
-            scale = bound / weights[number]
-            while come < ends[number] or gone < starts[number]:
-                comes, leaves = come < ends[number], gone < starts[number] and come >= ends[number] - 1
-                if comes:
-                    _take(data, come, which, offset + begin, width, entering)
-                if leaves:
-                    _take(data, gone, which, offset + begin, width, leaving)
-                _average_limits(
-                    entering if comes else none,
-                    fading[come - starts[0]] if comes else 1.0,
-                    leaving if leaves else none,
-                    faded[gone - starts[0]] if leaves else 0.0,
-                    total,
-                    most,
-                    lost,
-                    scale,
-                    limit,
-                )
-                come += 1 if comes else 0
-                gone += 1 if leaves else 0
-            _take(data, ends[number], which, offset + begin, width, now)
-            if _any_doubt(now, limit, gaps):
-                found = _note(now, limit, gaps, 0, False, width, RATIO, number, begin, doubtful, found)
+                    found = _note(now, limit, missing, most_gaps, few, width, what, number, begin, doubtful, found)
     return found

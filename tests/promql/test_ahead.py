@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from healthwatch.diagnostics import Span
+from healthwatch.engine import Engine
 from healthwatch.promql import Program, Query, parse
-from healthwatch.promql.screens import Arbiter
+from healthwatch.promql.screens import Arbiter, Decided
+from healthwatch.rulefile import Rule
 from healthwatch.stream import ABSENT, STALE, Frame, History, SeriesTable, tick_of
 
 pytestmark = pytest.mark.extras
-pytest.importorskip("numba", reason="needs the fast extra")
 
 RULES = [
     "spike_ratio(x[{w}]) > {k}",
@@ -75,7 +79,8 @@ def values_of(rng: np.random.Generator, shape: dict[str, float], size: int) -> n
     for key in ("huge", "tiny"):
         if shape[key]:
             values[rng.random(size) < 0.01] = shape[key]
-    values[rng.random(size) < 0.01] *= 12
+    with np.errstate(over="ignore"):
+        values[rng.random(size) < 0.01] *= 12
     bad = rng.random(size) < shape["nonfinite"]
     values[bad] = rng.choice([math.nan, math.inf, -math.inf], bad.sum())
     if shape["float32"]:
@@ -130,6 +135,17 @@ def same(plain: Query, foreseen: Query, tick: int) -> None:
     assert left.values[left.kept].tobytes() == right.values[left.kept].tobytes(), f"values at {tick}"
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _foresee_all() -> Iterator[None]:
+    """However much is in doubt, and however close the bound of an average is."""
+    pytest.importorskip("numba", reason="needs the fast extra")
+    with (
+        patch("healthwatch.promql.ahead._MOST_DOUBTFUL", 3.0),
+        patch("healthwatch.promql.ahead._FAR", 0.0),
+    ):
+        yield
+
+
 @pytest.mark.long
 @given(seed=st.integers(0, 2**32), shape=shapes(), texts=rules())
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -164,32 +180,71 @@ def ticks_of(frame: Frame) -> list[int]:
     return [column.tick for column in frame.columns]
 
 
-@pytest.mark.parametrize("text", ["spike_ratio(x[50]) > 8", "robust_zscore(x[50]) > 6", "ema_ratio(x[50]) > 3"])
-def test_nearly_nobody_is_in_doubt_and_no_window_moves(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is foreseen asks no screen: these are for one step after the other."""
+def level_run(steps: int) -> Iterator[tuple[Frame, SeriesTable]]:
+    """2,000 series of float32 around levels of their own."""
     rng, table = np.random.default_rng(4), SeriesTable()
-    history = History(table)
-    program = Program(history)
-    expression = parse(text).expression
-    assert expression is not None
-    query = program.add(expression)
-    program.retain()
     series = table.register("x", [{"i": str(i)} for i in range(2_000)])
     level = rng.lognormal(0, 0.3, 2_000)
+    for step in range(1, steps + 1):
+        frame = Frame(step)
+        frame.add(series, (level * rng.lognormal(0, 0.1, 2_000)).astype(np.float32))
+        frame.close()
+        yield frame, table
+
+
+@pytest.mark.parametrize("close", [False, True])
+def test_nearly_nobody_is_in_doubt_and_no_window_moves(close: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is foreseen asks no screen: these are for one step after the other. An average that is closely compared is
+    left to them, and with it the whole window.
+    """
+    from healthwatch.promql import ahead
+
+    monkeypatch.setattr(ahead, "_MOST_DOUBTFUL", 1 / 64)
+    monkeypatch.setattr(ahead, "_FAR", 1.9)
+    given = list(level_run(200))
+    history = History(given[0][1])
+    program = Program(history)
+    texts = ["spike_ratio(x[50]) > 8", "robust_zscore(x[50]) > 6", f"ema_ratio(x[50]) > {1.2 if close else 3}"]
+    queries = [program.add(expression) for text in texts if (expression := parse(text).expression) is not None]
+    program.retain()
     asked: list[int] = []
-    doubtful = Arbiter._doubtful
+    computed: list[int] = []
+    doubtful, decided = Arbiter._doubtful, ahead.Ahead.decided
+
+    def noted(*those: Any) -> dict[int, Decided]:
+        found = decided(*those)
+        computed.extend(len(each.which) for each in found.values())
+        return found
+
     monkeypatch.setattr(Arbiter, "_doubtful", lambda *those: asked.append(1) or doubtful(*those))
-    for begin in range(1, 300, 50):
-        block = []
-        for step in range(begin, begin + 50):
-            frame = Frame(step)
-            frame.add(series, (level * rng.lognormal(0, 0.1, 2_000)).astype(np.float32))
-            frame.close()
-            block.append(frame)
+    monkeypatch.setattr(ahead.Ahead, "decided", noted)
+    for begin in range(0, 200, 40):
+        block = [frame for frame, _ in given[begin : begin + 40]]
         history.extend(*block)
         asked.clear()
+        computed.clear()
         program.foresee([tick_of(frame.step) for frame in block])
         for frame in block:
             program.forget()
-            query.evaluate(tick_of(frame.step))
-        assert begin <= 51 or not asked
+            for query in queries:
+                query.evaluate(tick_of(frame.step))
+        if begin >= 120:
+            assert bool(asked) == close
+            assert len(computed) == (0 if close else 3 * 40)
+            assert sum(computed) < 0.002 * 2_000 * 3 * 40
+
+
+def test_an_engine_says_of_many_frames_what_it_says_of_each() -> None:
+    rules = [
+        Rule(name, "test", expression, Span("test", 1, 1, 1), for_records=2)
+        for name, text in (("Ratio", "spike_ratio(x[50]) > 1.3"), ("Score", "robust_zscore(x[50]) > 3"))
+        if (expression := parse(text).expression) is not None
+    ]
+    given = list(level_run(150))
+    frames = [frame for frame, _ in given]
+    single, many = (Engine(rules, given[0][1]) for _ in range(2))
+    one_by_one = [single.step(frame) for frame in frames]
+    together = [*many.steps(frames[:70]), *many.steps(frames[70:75]), *many.steps(frames[75:])]
+    assert [repr(outcome) for outcome in together] == [repr(outcome) for outcome in one_by_one]
+    assert sum(len(outcome.transitions) for outcome in together) > 100
+    assert any(outcome.incidents for outcome in together)
