@@ -86,7 +86,10 @@ def _place(labels: LabelSet) -> float:
 
 @dataclass(slots=True)
 class CountValues:
-    """`count_values`: its label sets depend on the values, so it remembers those it has made."""
+    """`count_values`: its label sets depend on the values, so it remembers those it has made.
+
+    They stand in order, for what comes first must not depend on which values there were before.
+    """
 
     label: str
     _places: dict[LabelSet, int] = field(default_factory=dict)
@@ -107,10 +110,10 @@ class CountValues:
         if len(self._places) > _MOST_REMEMBERED:
             self._places = {}
             self._labels = Labels(())
-        for labels in wanted:
-            self._places.setdefault(labels, len(self._places))
-        if len(self._places) > len(self._labels):
-            self._labels = Labels(self._places)
+        fresh = [labels for labels in wanted if labels not in self._places]
+        if fresh:
+            self._labels = Labels(sorted((*self._places, *fresh)))
+            self._places = {labels: place for place, labels in enumerate(self._labels.sets)}
 
 
 def go_float(value: float) -> str:

@@ -171,3 +171,9 @@ def test_so_does_one_whose_run_goes_back(
 ) -> None:
     """Nothing is dropped here: how much of the past is at hand after going back is up to whoever refills it."""
     check(texts, run, lookback, retain=False)
+
+
+@pytest.mark.parametrize("picked", ["limitk(1, {})", "topk(1, {})", "bottomk(2, {})"])
+def test_which_of_equal_ones_is_picked_does_not_depend_on_values_of_the_past(picked: str) -> None:
+    run = [(1, [0.0, 0.0, 0.0, 0.0]), (2, [3.0, 3.0, 3.0, 3.0]), (3, [1.0, 0.0, 2.0, 3.0])]
+    check([picked.format('count_values("v", abs(x))')], run, None, retain=True)
