@@ -66,6 +66,10 @@ class Engine:
         """Replace the silences; `site` are the labels that every alert of this process shares (run, rank)."""
         self._silences, self._site = tuple(silences), site
 
+    def silences(self, incident: Incident, now: Now) -> bool:
+        """Whether an incident that no rule has opened is silenced."""
+        return silence.covered(incident, self._silences, self._site, now)
+
     def step(self, frame: Frame) -> Outcome:
         """Evaluate every rule on a closed frame and move alerts, incidents and the ladder by one step."""
         self.history.extend(frame)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 from healthwatch.alerting.book import Book
 from healthwatch.alerting.ledger import Ledger
-from healthwatch.alerting.model import Incident, Now
+from healthwatch.alerting.model import Incident, LabelSet, Now
 from healthwatch.promql.regex import compile_regex, full_match
 
 Operator: TypeAlias = Literal["=", "!=", "=~", "!~"]
@@ -107,12 +107,23 @@ def mark(
     page = book.page(incident.rule)
     firing = page.ledger.firing()
     held = bool(applying) and page.silenced.of(
-        (firing,), (applying, shared), lambda: _all_silenced(applying, shared, page.ledger)
+        (firing,), (applying, shared), lambda: _all_silenced(applying, shared, _firing(page.ledger))
     )
     return incident if held == incident.silenced else replace(incident, silenced=held)
 
 
-def _all_silenced(silences: Sequence[Silence], shared: Mapping[str, str], ledger: Ledger) -> bool:
+def covered(incident: Incident, silences: Collection[Silence], labels: Mapping[str, str], now: Now) -> bool:
+    """Whether all that an incident lists is silenced; for one that no rule has opened."""
+    shared = {**labels, "alertname": incident.rule, "severity": incident.severity}
+    applying = [each for each in silences if each.in_force(now)]
+    return bool(applying) and _all_silenced(applying, shared, (sample.labels for sample in incident.firing))
+
+
+def _firing(ledger: Ledger) -> Iterator[LabelSet]:
+    return (ledger.labels[row] for row in ledger.firing().tolist())
+
+
+def _all_silenced(silences: Sequence[Silence], shared: Mapping[str, str], alerts: Iterable[LabelSet]) -> bool:
     """Asks no further once an alert is found that none of them covers."""
     remaining = [  # of each silence that fits what all alerts share: the matchers on what they do not
         [each for each in silence.matchers if each.name not in shared]
@@ -122,6 +133,5 @@ def _all_silenced(silences: Sequence[Silence], shared: Mapping[str, str], ledger
     if not all(remaining):
         return True
     return bool(remaining) and all(
-        any(all(matcher.matches(named) for matcher in own) for own in remaining)
-        for named in (dict(ledger.labels[row]) for row in ledger.firing().tolist())
+        any(all(matcher.matches(named) for matcher in own) for own in remaining) for named in map(dict, alerts)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from healthwatch.actions.notify import LaneState
@@ -41,19 +41,29 @@ class FailingReceivers:
     _looks: int = 0  # which news of this step
     _step: tuple[int, int] = (0, 0)
 
-    def look(self, lanes: Sequence[LaneState], now: Now) -> tuple[list[Incident], list[Notice]]:
-        """What has changed since the last look: the incident, and notices about it."""
+    def look(
+        self, lanes: Sequence[LaneState], now: Now, silenced: Callable[[Incident, Now], bool]
+    ) -> tuple[list[Incident], list[Notice]]:
+        """What has changed since the last look: the incident, and notices about it, unless it is silenced."""
         failing = [lane for lane in lanes if lane.failures >= FAILURES and lane.failing is not None]
-        if self.incident is not None and not any(lane.failing for lane in lanes if self._reported(lane)):
+        before = self.incident
+        if before is not None and not any(lane.failing for lane in lanes if self._reported(lane)):
             return self._end(now)
         fresh = [lane for lane in failing if self._is_news(lane, now)]
-        if not fresh:
+        found = self._incident(failing, now) if fresh else before
+        if found is None:
+            return [], []
+        found = replace(found, silenced=silenced(found, now))
+        if not fresh and before is not None and found.silenced == before.silenced:
             return [], []
         self._count(now)
         self._known.update({(lane.receiver, lane.target): now.time for lane in fresh})
-        reason: Reason = "opened" if self.incident is None else "joined"
-        self.incident = self._incident(failing, now)
+        self.incident = self._named(found, now) if before is None else found
+        if found.silenced:
+            return [self.incident], []
         whom = [name for name in self.receivers if not any(lane.receiver == name for lane in lanes if lane.failing)]
+        reason: Reason = "joined" if self.told and fresh else "opened"
+        whom = whom if fresh else [name for name in whom if name not in self.told]
         self.told.update(whom)
         why = "; ".join(f"{lane.receiver} ({lane.url}): {lane.failing}" for lane in failing)
         return [self.incident], self._notices(self.incident, reason, whom, now, why)
@@ -74,9 +84,12 @@ class FailingReceivers:
         firing = tuple(Sample((("receiver", lane.receiver), ("url", lane.url)), lane.failures) for lane in failing)
         if self.incident is not None:
             return replace(self.incident, firing=firing, count=len(firing), joined=self.incident.joined + 1)
+        return Incident("", RULE, "warning", now, now, None, firing, len(firing), len(firing))
+
+    def _named(self, incident: Incident, now: Now) -> Incident:
         turn = f".{self._looks}" if self._looks > 1 else ""  # another one at the same step
         id_ = f"{RULE}@{now.step}" + (f"#{now.attempt}" if now.attempt > 1 or turn else "") + turn
-        return Incident(id_, RULE, "warning", now, now, None, firing, len(firing), len(firing))
+        return replace(incident, id=id_)
 
     def _end(self, now: Now) -> tuple[list[Incident], list[Notice]]:
         assert self.incident is not None

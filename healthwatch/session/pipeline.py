@@ -172,7 +172,7 @@ class Pipeline:
         self._notices.clear()
         if self.delivery is not None:
             with self.guard("notify"):
-                incidents, about = self.failing.look(self.delivery.state(), now)
+                incidents, about = self.failing.look(self.delivery.state(), now, self.engine.silences)
                 self.recording.note(incidents)
                 notices += about
         return notices
