@@ -14,7 +14,7 @@ import click
 from healthwatch import config, rulefile, yamlfile
 from healthwatch.cli import resolved
 from healthwatch.config import Config
-from healthwatch.diagnostics import Diagnostic, Span, in_order, render_json, render_text
+from healthwatch.diagnostics import Diagnostic, in_order, render_json, render_text
 from healthwatch.rulefile import Rule
 from healthwatch.rulefile.load import BUILTIN, declared_metric, files_of
 from healthwatch.ruletest.coverage import untested
@@ -154,7 +154,7 @@ def _absent(source: str) -> bool:
 def _neither(file: str) -> Diagnostic:
     message = "this is neither a rule file nor a config file"
     mend = "a rule file begins with groups:, a config has a section healthwatch:, a rule test begins with rule_files:"
-    return Diagnostic("HW021", "error", message, Span(file, 0, 0, 0), help=mend)
+    return yamlfile.load(file).at_value("HW021", message, (), help=mend)
 
 
 def _count(number: int, what: str) -> str:

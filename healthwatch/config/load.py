@@ -10,6 +10,7 @@ from pathlib import Path
 from healthwatch import resources, yamlfile
 from healthwatch.config.escalation import LOG_ONLY
 from healthwatch.config.model import Config
+from healthwatch.config.overrides import check_overrides, of_the_files
 from healthwatch.config.read import read
 from healthwatch.config.section import Section
 from healthwatch.diagnostics import Diagnostic, errors, in_order, likely_typo, suggest
@@ -56,13 +57,11 @@ def load_all(source: str | Path | yamlfile.Document, environment: Mapping[str, s
     if config is None:
         return Checked(None, Loaded((), ()), tuple(in_order(ours.diagnostics)))
     rules = load_rules(_present(config, ours), config.override, Facts(config.top_k, config.experts))
-    _check_overrides(ours, config, rules)
-    _move_to_overrides(ours, rules)
+    check_overrides(ours, config.override, rules)
     _check_ladders(ours, config, rules)
     _check_logits(ours, config, rules)
     _check_groups(ours, config, rules)
-    moved = {each.found for each in rules.overridden}
-    found = (*in_order(ours.diagnostics), *(each for each in rules.diagnostics if each not in moved))
+    found = (*in_order(ours.diagnostics), *of_the_files(rules))
     return Checked(None if errors(found) else config, rules, found, config)
 
 
@@ -90,28 +89,6 @@ def _missing(source: str) -> tuple[str, str]:
     if Path(source).exists():
         return "", ""
     return f"there is no rule file {source}", "a path is relative to the config's folder"
-
-
-def _check_overrides(ours: Section, config: Config, rules: Loaded) -> None:
-    for name, override in config.override.items():
-        if name not in rules.parameters:
-            mend = suggest(name, rules.parameters, "loaded rules")
-            ours.report("HW014", f'no rule is called "{name}"', "override", name, at_key=True, help=mend)
-            continue
-        for param in override.get("params", {}):
-            if param not in rules.parameters[name]:
-                message = f'rule "{name}" has no parameter "{param}"'
-                mend = suggest(param, rules.parameters[name], "its parameters") or "it has none"
-                ours.report("HW019", message, "override", name, "params", param, at_key=True, help=mend)
-
-
-def _move_to_overrides(ours: Section, rules: Loaded) -> None:
-    """What is wrong with a rule only because of its override is told where that stands."""
-    for each in rules.overridden:
-        found, place = each.found, ("override", each.rule, *each.path)
-        label = f'rule "{each.rule}"' if found.span is None else f'rule "{each.rule}" of {found.span.file}'
-        fields = {"severity": found.severity, "help": found.help, "label": label}
-        ours.report(found.code, found.message, *place, at_key=found.code == "HW041", **fields)
 
 
 def _check_ladders(ours: Section, config: Config, rules: Loaded) -> None:

@@ -12,7 +12,7 @@ from healthwatch import resources
 from healthwatch.config import escalation, trainer
 from healthwatch.config.model import CaptureSettings, Config
 from healthwatch.config.section import Section, share, size
-from healthwatch.diagnostics import Diagnostic, Span, did_you_mean, errors
+from healthwatch.diagnostics import Diagnostic, did_you_mean, errors
 from healthwatch.rulefile.load import BUILTIN
 from healthwatch.rulefile.schema import findings
 from healthwatch.stream.ticks import parse_duration
@@ -62,7 +62,7 @@ def _no_section(document: Document) -> Diagnostic:
     if misspelt is not None:
         return document.at_key("HW021", message, (misspelt,), help=did_you_mean(misspelt, [OURS]))
     mend = "add a section healthwatch: {} to the training YAML"
-    return Diagnostic("HW021", "error", message, Span(document.file, 0, 0, 0), help=mend)
+    return document.at_value("HW021", message, (), help=mend)
 
 
 def _config(root: Section, ours: Section, environment: Mapping[str, str]) -> Config:

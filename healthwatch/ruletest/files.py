@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from healthwatch import yamlfile
-from healthwatch.diagnostics import Diagnostic, Invalid, Span, errors, in_order, suggest
+from healthwatch.config.overrides import check_overrides, of_the_files
+from healthwatch.config.section import Section
+from healthwatch.diagnostics import Diagnostic, Invalid, errors, in_order, suggest
 from healthwatch.rulefile import Rule, load_rules
 from healthwatch.rulefile.load import BUILTIN
 from healthwatch.ruletest.compare import Failure, failures
@@ -79,10 +81,13 @@ test_files.__test__ = False  # type: ignore[attr-defined]  # pytest collects fun
 
 def _run(path: Path) -> FileReport:
     file = path.as_posix()
-    test, diagnostics = read(yamlfile.load(path))
-    if test is None or errors(diagnostics):
+    document = yamlfile.load(path)
+    test, diagnostics = read(document)
+    if test is None:
         return FileReport(file, diagnostics=tuple(in_order(diagnostics)))
-    rules, found = _rules(test)
+    if errors(diagnostics):
+        test = replace(test, override={})  # which may be what is wrong
+    rules, found = _rules(test, Section(document, (), document.data, frozenset()))
     diagnostics += found or _unknown_rules(test, rules)
     if errors(diagnostics):
         return FileReport(file, diagnostics=tuple(in_order(diagnostics)))
@@ -98,16 +103,19 @@ def _case(case: Case, test: RuleTest, rules: Sequence[Rule]) -> CaseReport:
     return CaseReport(case.name, tuple((each, text(each, seen, rules)) for each in failures(case, seen, rules)))
 
 
-def _rules(test: RuleTest) -> tuple[tuple[Rule, ...], list[Diagnostic]]:
-    """The rules under test, and the errors in their files."""
-    sources = [source for pattern in test.rule_files for source in matching(pattern)]
-    missing = [source for source in sources if not source.startswith(BUILTIN) and not Path(source).exists()]
-    if missing:
-        message = f"there is no rule file {missing[0]}"
-        span = Span(test.file, 0, 0, 0)
-        return (), [Diagnostic("HW018", "error", message, span, help="a path is relative to the test file's folder")]
+def _rules(test: RuleTest, whole: Section) -> tuple[tuple[Rule, ...], list[Diagnostic]]:
+    """The rules under test, and the errors in their files and in what the test overrides; `whole` is the test file."""
+    sources: list[str] = []
+    for position, pattern in enumerate(test.rule_files):
+        sources += matching(pattern)
+        if sources[-1] == pattern and not pattern.startswith(BUILTIN) and not Path(pattern).exists():
+            mend = "a path is relative to the test file's folder"
+            whole.report("HW018", f"there is no rule file {pattern}", "rule_files", position, help=mend)
+    if whole.diagnostics:
+        return (), whole.diagnostics
     loaded = load_rules(sources, test.override)
-    return loaded.rules, errors(loaded.diagnostics)
+    check_overrides(whole, test.override, loaded)
+    return loaded.rules, errors([*whole.diagnostics, *of_the_files(loaded)])
 
 
 def matching(pattern: str) -> Iterator[str]:

@@ -210,7 +210,7 @@ def test_qk_clip(load: Load, optimizer: str, clips: bool) -> None:
 
 MISTAKES = {
     # name: (text, code, (line, column, end), message, part of the help)
-    "no section": ("model: {}\n", "HW021", (0, 0, 0), "this file has no healthwatch section", "healthwatch: {}"),
+    "no section": ("model: {}\n", "HW021", (1, 1, 10), "this file has no healthwatch section", "healthwatch: {}"),
     "section misspelt": ("healtwatch: {}\n", "HW021", (1, 1, 11), "this file has no healthwatch section", '"healthwatch"'),
     "section a list": ("healthwatch: []\n", "HW009", (1, 14, 16), '"healthwatch" must be a healthwatch section, not a list', ""),
     "not yaml": ("healthwatch: {run: x\n", "HW003", (1, 14, 15), "this quote or bracket is never closed", "close it"),

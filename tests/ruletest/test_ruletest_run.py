@@ -165,6 +165,25 @@ class TestTimelines:
         test = "  - input_series: [{series: loss, values: 1 9 30 1}]\n    exp_incidents: [{rule: High, opened: 2}]\n"
         assert run(test, rules, head).exit_code == 0
 
+    def test_what_an_override_brings_about_is_told_where_it_stands(self, run):
+        rule = "{alert: High, expr: 'spike_ratio(loss[$w]) > 3', params: {w: 5}, labels: {severity: info}}"
+        rules = f"groups: [{{name: g, rules: [{rule}]}}]"
+        head = "rule_files: [rules.yaml]\noverride:\n  High: {params: {w: -2, x: 1}}\n  Hihg: {params: {w: 3}}\n"
+        report = run("  - input_series: [{series: loss, values: 1 9}]\n", rules, head)
+        assert report.exit_code == 2
+        assert {(found.span.file.rpartition("/")[2], found.code) for found in report.files[0].diagnostics} == {
+            ("x.test.yaml", "HW019"),
+            ("x.test.yaml", "HW014"),
+            ("x.test.yaml", "HW114"),
+        }
+        assert [line for _, line, _ in problems(report)] == [3, 3, 4]
+
+    def test_files_that_are_not_there_are_told_beside_all_else(self, run):
+        head = "rule_files: [rules.yaml, here/none.yaml, nor_here.yaml]\nevaluation_intervall: 3\n"
+        report = run("  - input_series: [{series: loss, values: 1 9}]\n", head=head)
+        assert [(code, line) for code, line, _ in problems(report)] == [("HW018", 1), ("HW018", 1), ("HW007", 2)]
+        assert [found.span.column for found in report.files[0].diagnostics[:2]] == [26, 42]
+
 
 class TestFilesWithSamples:
     def test_json_lines(self, run, tmp_path):
