@@ -18,7 +18,7 @@ from healthwatch.diagnostics import Diagnostic, in_order, render_json, render_te
 from healthwatch.rulefile import Rule
 from healthwatch.rulefile.load import BUILTIN, declared_metric, files_of
 from healthwatch.ruletest.coverage import untested
-from healthwatch.ruletest.read import read as read_test
+from healthwatch.ruletest.files import problems as test_problems
 from healthwatch.session.reload import beyond
 from healthwatch.stream.catalogue import Metric
 
@@ -98,7 +98,7 @@ def check(sources: Sequence[str], *, strict: bool = False) -> Report:
     found = [*loaded.diagnostics, *(each for one in checked for each in (*one.diagnostics, *_beyond(one.readable)))]
     for file in files:
         if kinds[file] == "ruletest":
-            found += read_test(yamlfile.load(file))[1]
+            found += test_problems(yamlfile.load(file))
         elif kinds[file] == "neither":
             found += [_neither(file), *yamlfile.load(file).diagnostics]
     if strict:
@@ -111,7 +111,7 @@ def check(sources: Sequence[str], *, strict: bool = False) -> Report:
         for one in (loaded, *(each.rules for each in checked))
         for name, each in one.metrics.items()
     }
-    return Report(tuple(files), unreadable, tuple(in_order(found)), loaded.rules, configs, declared)
+    return Report(tuple(files), unreadable, tuple(in_order(dict.fromkeys(found))), loaded.rules, configs, declared)
 
 
 def _beyond(read: Config | None) -> list[Diagnostic]:

@@ -59,6 +59,8 @@ def _step(ladder: Section, name: str, position: int, data: Any, receivers: Mappi
         _wrong_count(step, named)
         return None
     action = named[0]
+    if (*path, action) in step.refused:
+        return None
     if action == "notify":
         _check_receiver(step, receivers)
     return LadderStep(
@@ -75,7 +77,7 @@ def _wrong_count(step: Section, named: list[str]) -> None:
     if len(named) > 1:
         mend = "write one step of the ladder for each"
         step.report("HW032", f"one step does one action, not {' and '.join(named)}", named[1], at_key=True, help=mend)
-    elif step.data and not any((*step.path, key) in step.refused for key in step.data):
+    elif not any(path in step.refused for path in (step.path, *((*step.path, key) for key in step.data))):
         step.report("HW032", "this step has no action", help=f"one of {', '.join(actions())}")
 
 

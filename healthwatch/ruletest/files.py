@@ -81,21 +81,31 @@ test_files.__test__ = False  # type: ignore[attr-defined]  # pytest collects fun
 
 def _run(path: Path) -> FileReport:
     file = path.as_posix()
-    document = yamlfile.load(path)
-    test, diagnostics = read(document)
-    if test is None:
-        return FileReport(file, diagnostics=tuple(in_order(diagnostics)))
-    if errors(diagnostics):
-        test = replace(test, override={})  # which may be what is wrong
-    rules, found = _rules(test, Section(document, (), document.data, frozenset()))
-    diagnostics += found or _unknown_rules(test, rules)
-    if errors(diagnostics):
+    test, rules, diagnostics = _loaded(yamlfile.load(path))
+    if test is None or errors(diagnostics):
         return FileReport(file, diagnostics=tuple(in_order(diagnostics)))
     try:
         cases = tuple(_case(case, test, rules) for case in test.cases)
     except Invalid as invalid:
         return FileReport(file, diagnostics=(*diagnostics, *invalid.diagnostics))
     return FileReport(file, cases, tuple(diagnostics))
+
+
+def problems(document: yamlfile.Document) -> list[Diagnostic]:
+    """What is wrong with a test file, its rule files and what it says of their rules, without running it."""
+    return _loaded(document)[2]
+
+
+def _loaded(document: yamlfile.Document) -> tuple[RuleTest | None, tuple[Rule, ...], list[Diagnostic]]:
+    """The test and the rules under test, as far as they can be read."""
+    test, diagnostics = read(document)
+    if test is None:
+        return None, (), diagnostics
+    if errors(diagnostics):
+        test = replace(test, override={})  # which may be what is wrong
+    whole = Section(document, (), document.data, frozenset())
+    rules, found = _rules(test, whole)
+    return test, rules, [*diagnostics, *(found or _unknown_rules(test, rules, document))]
 
 
 def _case(case: Case, test: RuleTest, rules: Sequence[Rule]) -> CaseReport:
@@ -124,18 +134,18 @@ def matching(pattern: str) -> Iterator[str]:
     yield from found or [pattern]
 
 
-def _unknown_rules(test: RuleTest, rules: Sequence[Rule]) -> list[Diagnostic]:
+def _unknown_rules(test: RuleTest, rules: Sequence[Rule], document: yamlfile.Document) -> list[Diagnostic]:
     """Expectations about rules that are not loaded would be met by silence."""
     known = [rule.name for rule in rules]
-    asked = [(each.rule, each.span) for case in test.cases for each in case.alerts]
+    asked = [(each.rule, each.named) for case in test.cases for each in case.alerts]
     asked += [
-        (str(each.fields["rule"]), each.span)
+        (str(each.fields["rule"]), each.named)
         for case in test.cases
         for each in case.incidents or ()
         if "rule" in each.fields
     ]
     return [
-        Diagnostic("HW014", "error", f'no rule is called "{name}"', span, help=suggest(name, known, "loaded rules"))
+        document.at_span("HW014", f'no rule is called "{name}"', span, help=suggest(name, known, "loaded rules"))
         for name, span in asked
         if name not in known
     ]

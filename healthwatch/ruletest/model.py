@@ -45,6 +45,7 @@ class AlertTest:
     rule: str
     expected: tuple[ExpectedAlert, ...]
     span: Span
+    named: Span  # where the rule's name stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class Expected:
 
     fields: Mapping[str, Any]
     span: Span
+    named: Span  # where the rule's name stands, or all of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,7 @@ class _Reader:
             str(section.get("alertname", "")),
             tuple(map(self.alert, self.items(section, "exp_alerts"))),
             section.document.value_span((*section.path, "eval_time")),
+            section.document.value_span((*section.path, "alertname")),
         )
 
     def alert(self, section: Section) -> ExpectedAlert:
@@ -167,7 +168,14 @@ class _Reader:
         if not isinstance(section.get(key), list):
             return None
         items = self.items(section, key)
-        return tuple(Expected(dict(item.data), self.document.value_span(item.path)) for item in items)
+        return tuple(
+            Expected(
+                dict(item.data),
+                self.document.value_span(item.path),
+                self.document.value_span((*item.path, "rule") if "rule" in item.data else item.path),
+            )
+            for item in items
+        )
 
     # Values
 

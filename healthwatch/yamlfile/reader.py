@@ -20,7 +20,12 @@ _NOT_YAML = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010
 _SAVE = "save it as UTF-8"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is 70 times faster
 
+_QUOTED = 'put quotes around it: "{{ $value }} is high"'
+
 _OPEN = r"unexpected end of stream|expected ',' or '[\]}]'"
+_TEMPLATE = re.compile(r"(?<=: )\s*(\{\{.*?\}\})")
+"""A value that begins as a template does, which to YAML are two mappings."""
+
 _SYNTAX = (  # what the parsers say (libyaml and pure Python differ), what we say, how to mend it
     (r"cannot start any token", "this character can't start a value", "quote the text that begins with it"),
     (r"mapping values are not allowed", "a second ':' can't stand here",
@@ -29,6 +34,8 @@ _SYNTAX = (  # what the parsers say (libyaml and pure Python differ), what we sa
      "a key needs ': ' behind it; a text that goes on over several lines is indented deeper than its key"),
     (r"expected <block end>|did not find expected (key|'-' indicator)", "the indentation does not fit the lines above",
      "items of one list and keys of one mapping start in the same column"),
+    (r"sequence entries are not allowed", "a list can't begin beside its key",
+     "write each item on a line of its own below, behind '- '; quote a text that begins with '- '"),
     (r"undefined alias", "no anchor (&name) stands before this alias", ""),
     (r"(expected|another|single) document|expected a single", "a second document starts here",
      "one file holds one document; remove the ---"),
@@ -111,11 +118,35 @@ def _syntax_error(text: Text, error: yaml.MarkedYAMLError) -> Diagnostic:
         place = written.index("\t")
         span = Span(text.file, line + 1, place + 1, place + 2)
         return text.diagnostic("HW003", "a tab can't indent YAML", span, help="indent with spaces")
+    slip = _slip(text, error.problem_mark)
+    if slip is not None:
+        return slip
     known = (each for each in _SYNTAX if re.search(each[0], said))
     _, message, mend = next(known, ("", said, ""))
     line = min(line, len(text.lines) - 1)
     start = min(text.starts[line] + column, len(text.text))
     return text.diagnostic("HW003", message, text.span(start, start + 1), help=mend)
+
+
+def _slip(text: Text, mark: yaml.Mark | None) -> Diagnostic | None:
+    """What is usually meant where a value is not as it must be: a parser sees but that something else should follow."""
+    if mark is None or mark.line >= len(text.lines):
+        return None
+    written, start = text.line(mark.line + 1), text.starts[mark.line]
+    template = _TEMPLATE.search(written)
+    if template is not None:
+        span = text.span(start + template.start(1), start + template.end(1))
+        return text.diagnostic("HW003", "a text that begins with {{ must be quoted", span, help=_QUOTED)
+    before, here = written[: mark.column], written[mark.column : mark.column + 1]
+    place = text.span(start + mark.column - 1, start + mark.column)
+    if before.endswith(("'", '"')) and here.isalnum():
+        quote = before[-1]
+        mend = "write it twice: ''" if quote == "'" else 'write \\" or put the text in single quotes'
+        return text.diagnostic("HW003", f"this {quote} ends the quoted text", place, help=mend)
+    if here == ":" and re.search(r"[{,]\s*\w+: [^,{}]*$", before):
+        span = text.span(start + mark.column, start + mark.column + 1)
+        return text.diagnostic("HW003", "a second ':' can't stand here", span, help="quote a text that contains ': '")
+    return None
 
 
 @dataclass(slots=True)
@@ -179,7 +210,8 @@ class _Builder:
 
     def _key(self, key: yaml.Node, path: KeyPath) -> str:
         if not isinstance(key, yaml.ScalarNode):
-            self._note("HW005", "a key must be text", key, path)
+            template = self.text.text[key.start_mark.index - 1 : key.start_mark.index + 1] == "{{"
+            self._note("HW005", "a key must be text", key, path, _QUOTED if template else "")
             return f"key on line {key.start_mark.line + 1}"
         name, otherwise = key_text(key)
         if otherwise:

@@ -222,6 +222,8 @@ MISTAKES = {
     "budget": ("healthwatch: {budget: 2}\n", "HW010", (1, 23, 24), '"budget" must be at most 1, not 2', ""),
     "rank": ("healthwatch: {capture: {ranks: [all, culprt]}}\n", "HW010", (1, 38, 44), 'item 2 of "ranks": "culprt" is not a rank, culprit, peers or all', ""),
     "no action": ("healthwatch: {escalation: {critical: [{after: 3}]}}\n", "HW032", (1, 39, 49), "this step has no action", "notify"),
+    "empty step": ("healthwatch: {escalation: {critical: [{}]}}\n", "HW032", (1, 39, 41), "this step has no action", "notify"),
+    "no level": ("healthwatch: {escalation: {critical: [{log: eror}]}}\n", "HW010", (1, 45, 49), '"log" can\'t be "eror"', "error"),
     "two actions": ("healthwatch: {escalation: {critical: [{log: error, profile: {}}]}}\n", "HW032", (1, 52, 59), "one step does one action, not log and profile", ""),
     "action misspelt": ("healthwatch: {escalation: {critical: [{notfy: a}]}}\n", "HW007", (1, 40, 45), 'unknown key "notfy" in ladder step', '"notify"'),
     "stop without a word": ("healthwatch: {escalation: {critical: [{stop: now}]}}\n", "HW009", (1, 46, 49), '"stop" must be true or false, not the text "now"', ""),

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from healthwatch.cli.check import check
 from healthwatch.recording import Recording
 from healthwatch.stream import Frame, SeriesTable
 
@@ -177,6 +178,19 @@ class TestTimelines:
             ("x.test.yaml", "HW114"),
         }
         assert [line for _, line, _ in problems(report)] == [3, 3, 4]
+
+    def test_check_tells_of_unknown_rules_too_and_of_each_problem_once(self, run, tmp_path):
+        tests = "  - {input_series: [{series: loss, values: 1}], alert_rule_test: [{eval_time: 1, alertname: Hihg}]}\n"
+        report = run(tests)
+        assert [(found.code, found.span.column) for found in report.files[0].diagnostics] == [
+            ("HW014", tests.index("Hihg") + 1)
+        ]
+        found = check([str(tmp_path / "x.test.yaml"), str(tmp_path / "rules.yaml")]).diagnostics
+        assert [(each.code, each.severity) for each in found if each.severity == "error"] == [("HW014", "error")]
+        broken = "groups: [{name: g, rules: [{alert: A, expr: 'loss >'}]}]"
+        (tmp_path / "rules.yaml").write_text(broken, encoding="utf-8")
+        found = check([str(tmp_path / "x.test.yaml"), str(tmp_path / "rules.yaml")]).diagnostics
+        assert len([each for each in found if each.severity == "error"]) == 1
 
     def test_files_that_are_not_there_are_told_beside_all_else(self, run):
         head = "rule_files: [rules.yaml, here/none.yaml, nor_here.yaml]\nevaluation_intervall: 3\n"
