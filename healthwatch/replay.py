@@ -172,7 +172,7 @@ def _in_force(run: Run, params: Params) -> tuple[Version, ...]:
     known: dict[str, set[str]] = defaultdict(set)
     for rule, names in (pair for each in loaded for pair in each.parameters.items()):
         known[rule].update(names)
-    _refuse([*(found for each in loaded for found in each.diagnostics), *_unknown(params, known)])
+    _refuse([*(found for each in loaded for found in _told(each, params)), *_unknown(params, known)])
     return tuple(
         Version(each.rules, meta.get("no_data_after", 200), run.frames_before(attempt, reload), reload is None)
         for each, (attempt, reload, meta) in zip(loaded, changes, strict=True)
@@ -213,7 +213,7 @@ def _packs() -> list[str]:
 
 def _usable(sources: Sequence[str | Path], overrides: Overrides, params: Params) -> tuple[Rule, ...]:
     loaded = load_rules(sources, _with_params(overrides, params))
-    _refuse([*loaded.diagnostics, *_unknown(params, loaded.parameters)])
+    _refuse([*_told(loaded, params), *_unknown(params, loaded.parameters)])
     return loaded.rules
 
 
@@ -228,6 +228,17 @@ def _with_params(overrides: Overrides, params: Params) -> Overrides:
         override = merged.setdefault(name, {})
         override["params"] = {**override.get("params", {}), **values}
     return merged
+
+
+def _told(loaded: Loaded, params: Params) -> Iterator[Diagnostic]:
+    """What is wrong with rules; what a parameter has brought about is told of that, not of the innocent file."""
+    causes = {each.found: (each.rule, str(each.path[-1])) for each in loaded.overridden if each.path[0] == "params"}
+    for found in loaded.diagnostics:
+        rule, name = causes.get(found, ("", ""))
+        if name in params.get(rule, {}):
+            message = f"with {rule}.{name} = {params[rule][name]:g}: {found.message}"
+            found = Diagnostic(found.code, found.severity, message, help=found.help)  # noqa: PLW2901
+        yield found
 
 
 def _unknown(params: Params, known: Mapping[str, Collection[str]]) -> Iterator[Diagnostic]:

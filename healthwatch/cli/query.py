@@ -68,6 +68,8 @@ def command(
         history = history_of(opened)
     if several:
         bounds = first if start is None else start, last if end is None else end
+        if start is not None and end is not None and start > end:
+            raise click.UsageError(f"--from {start} lies behind --to {end}")
         answer = at_steps(expression, history, *bounds, step or 1, last)
     else:
         bounds = (first, last if at is None else at)
@@ -87,6 +89,13 @@ def unmet(expression: Expression, history: History) -> Iterator[str]:
     named = (node.metric for node in ast.walk(expression.tree) if isinstance(node, ast.VectorSelector))
     for metric in dict.fromkeys(name for name in named if name is not None and name not in known):
         yield f'the run has no metric "{metric}"; {suggest(metric, known, "its metrics")}'
+    for selector in (node for node in ast.walk(expression.tree) if isinstance(node, ast.VectorSelector)):
+        if selector.metric not in known:
+            continue
+        names = sorted({name for labels in history.table.labels(selector.metric) for name, _ in labels})
+        for name in (each.name for each in selector.matchers if each.op in ("=", "=~") and each.value):
+            if name not in (*names, "__name__"):
+                yield f'{selector.metric} has no label "{name}"; {suggest(name, names, "its labels") or "it has none"}'
 
 
 def read(text: str) -> Expression:

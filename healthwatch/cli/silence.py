@@ -28,6 +28,9 @@ OF_EVERY_ALERT = ("alertname", "rank", "run", "severity")
 
 def _output(run: Path) -> Path:
     """The folder that a run records into, named itself or by a file in it."""
+    if run.is_file() and not run.match("rank_*.sqlite"):
+        message = f"{run.as_posix()} is no run: name its output folder, or a file rank_<r>.sqlite in it"
+        raise click.BadParameter(message, param_hint="RUN")
     return run.parent if run.is_file() else run
 
 
@@ -65,9 +68,9 @@ def add(run: Path, matchers: tuple[str, ...], duration: str | None, until_step: 
         comment=comment,
         author=_author(),
     )
-    control.write(_output(run), silence)
-    click.echo(silence.id)  # alone on stdout, for scripts
     output = _output(run)
+    control.write(output, silence)
+    click.echo(silence.id)  # alone on stdout, for scripts
     versions = _versions(output)
     click.echo(f"in force {_limits(silence)}{_fits(output, silence, versions)}", err=True)
     for remark in _remarks(output, silence.matchers, versions):

@@ -125,7 +125,8 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     except sqlite3.Error as error:
         other = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB
         mend = "a log can only be read and replayed: healthwatch read LOG, healthwatch replay LOG" if other else ""
-        raise refuse(f"{path.as_posix()} can't be read as a recorded run: {error}", mend) from None
+        reason = "it is another database" if "no such table" in str(error) else str(error)
+        raise refuse(f"{path.as_posix()} can't be read as a recorded run: {reason}", mend) from None
     if found is None:
         raise refuse(f"{path.as_posix()} can't be read as a recorded run: it names no format")
     if found[0] != str(FORMAT):

@@ -37,7 +37,12 @@ class Intake:
     def values(
         self, metric: str, values: ArrayLike, labels: Sequence[Mapping[str, str]], micro_step: int | None
     ) -> None:
-        self._add(self._series(metric, labels), np.array(values), micro_step)
+        if isinstance(labels, Mapping):
+            raise TypeError(f"{metric}: labels is a list with a label set for each value, not one of them")
+        series, found = self._series(metric, labels), np.array(values)
+        if found.size != len(series):
+            raise ValueError(f"{metric}: {found.size} values for {len(series)} label sets")
+        self._add(series, found, micro_step)
 
     def take(self) -> list[Logged]:
         """What has come since the last call."""

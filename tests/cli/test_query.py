@@ -171,6 +171,25 @@ def test_a_metric_that_the_run_does_not_have_is_named(run_file: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('loss{rnk="0"}', 'loss has no label "rnk"; did you mean "rank"?\n'),
+        ('micro_loss{rank=~"0|1"}', 'micro_loss has no label "rank"; it has none\n'),
+        ('loss{rank="7"}', ""),
+        ('loss{layer=""} > 1000', ""),
+    ],
+)
+def test_a_label_that_a_metric_does_not_have_is_named(run_file: Path, text: str, said: str) -> None:
+    assert ask(run_file, text).stderr == said
+
+
+def test_steps_the_wrong_way_round_are_refused(run_file: Path) -> None:
+    said = ask(run_file, "loss", "--from", "7", "--to", "3")
+    assert said.exit_code == 2
+    assert "--from 7 lies behind --to 3" in said.stderr
+
+
+@pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["robust_zscor(loss[5])"], 'did you mean "robust_zscore"?'),

@@ -91,6 +91,15 @@ def test_a_name_that_nothing_has_is_remarked_upon(run: Path, matcher: str, remar
     assert add(run, matcher) == f"; it fits no open incident now\n{remark}"
 
 
+def test_a_file_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("{}", encoding="utf-8")
+    result = CliRunner().invoke(group, ["silence", "add", str(log), "alertname=A", "--for", "1h"])
+    assert result.exit_code == 2
+    assert "log.jsonl is no run" in result.stderr
+    assert list(tmp_path.iterdir()) == [log]
+
+
 def test_of_a_run_that_has_not_begun_nothing_is_known(tmp_path: Path) -> None:
     assert add(tmp_path, "alertname=Anything") == "\n"
 

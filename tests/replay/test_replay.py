@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from healthwatch.cli import group
 from healthwatch.cli.replay import listen, transition_line
-from healthwatch.diagnostics import Invalid
+from healthwatch.diagnostics import Invalid, errors
 from healthwatch.recording import Run
 from healthwatch.replay import load_replay
 
@@ -89,6 +89,15 @@ def _some_threshold(recorded) -> tuple[str, str, float]:
 def test_a_parameter_that_no_rule_has_is_refused(samples_alone, params, message):
     with pytest.raises(Invalid, match=message):
         load_replay(samples_alone, params=params)
+
+
+@pytest.mark.parametrize("sources", [(), ("builtin:loss",)])
+def test_what_a_parameter_brings_about_is_told_of_the_parameter(samples_alone, sources):
+    with pytest.raises(Invalid) as refused:
+        load_replay(samples_alone, sources, params={"LossSpike": {"window": -5.0}})
+    found = errors(refused.value.diagnostics)
+    assert found
+    assert all(each.message.startswith("with LossSpike.window = -5: ") and each.span is None for each in found)
 
 
 def test_a_run_of_no_rules_needs_some(samples_alone):

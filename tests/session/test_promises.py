@@ -198,6 +198,8 @@ def test_integers_of_numpy_are_numbers_of_steps_and_micro_steps(open_session, tm
     "call",
     [
         lambda hw: hw.log_values(None, [1.0], [{}]),
+        lambda hw: hw.log_values("norm", [1.0], {"param": "a"}),
+        lambda hw: hw.log_values("norm", [1.0, 2.0], [{"param": "a"}]),
         lambda hw: hw.log_values(1.5, [1.0], [{}]),
         lambda hw: hw.log(**{"\ud800": 1.0}),
         lambda hw: hw.log_values("norm", [1.0], [{"param": "\ud800"}]),
