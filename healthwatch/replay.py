@@ -30,6 +30,9 @@ DECIDING = ("rules", "override", "no_data_after")  # of the meta of an attempt: 
 
 SQLITE = b"SQLite format 3\0"
 
+MOST_HELD = 1 << 22
+"""Values of frames that are judged together, which take some ten bytes each."""
+
 
 class Source(Protocol):
     """What frames come from; their series are those of its table."""
@@ -96,17 +99,19 @@ class Replay:
         """Frames between which nothing else happens, and how many come before them."""
         begins = {version.frame for version in self.versions}
         stretch: list[Frame] = []
-        number = -1
+        number, held = -1, 0
         for number, frame in enumerate(self.source.frames()):
             if stretch and (
                 number in begins
                 or len(stretch) == FORESEEN
+                or held > MOST_HELD
                 or frame.step <= stretch[-1].step
                 or self._ticks_after(stretch[-1])
             ):
                 yield number - len(stretch), stretch
-                stretch = []
+                stretch, held = [], 0
             stretch.append(frame)
+            held += sum(len(column.values) for column in frame.columns)
         if stretch:
             yield number + 1 - len(stretch), stretch
 
