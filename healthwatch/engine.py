@@ -78,7 +78,9 @@ class Engine:
     def steps(self, frames: Sequence[Frame]) -> Iterator[Outcome]:
         """As `step` with each of some frames that are there already, of ascending steps, but faster.
 
-        Nothing else may be asked of the engine before the last outcome, but for what `brought_up` gives.
+        Nothing else may be asked of the engine before the last outcome, but for what `brought_up` gives. The table
+        should know no series that come after the last frame. How far back a picture goes, and the baseline of a message
+        whose rule looks back less far, is up to what the history happens to hold.
         """
         if len(frames) < _WORTH_FORESEEING:
             yield from map(self.step, frames)

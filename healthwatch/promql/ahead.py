@@ -30,6 +30,9 @@ _SPARE = 8
 _MOST_DOUBTFUL = 1 / 64
 """Of all series at all rows: where more are in doubt, each row is looked at by itself."""
 
+_MOST_COMPUTED = 1 << 16
+"""Windows that are computed together, which takes as much memory as they hold values."""
+
 _LONGEST_WAIT = 16
 """So many looks at the most are left out after some that were in vain: twice as many each time."""
 
@@ -142,7 +145,7 @@ class Lookahead:
             return None
         spans = list(windows.values())
         size, irregular = len(spans[0].part.columns), _irregular(spans)
-        room = max(int(len(spans) * size * _MOST_DOUBTFUL), 4 * COLUMNS)
+        room = min(max(int(len(spans) * size * _MOST_DOUBTFUL), 4 * COLUMNS), _MOST_COMPUTED)
         doubtful = np.empty((room, 3), np.int32)
         found: dict[str, tuple[Indices, Indices]] = {}
         count = self._ordered.follow(spans, self._bounds, self._least, doubtful)
@@ -195,12 +198,12 @@ class Ordered:
         known = 0 if rows == range(spans[0].start, spans[0].now) else 1
         starts = np.array([*([rows.start] if known else []), *(span.start for span in spans)])
         ends = np.array([*([rows.stop] if known else []), *(span.now for span in spans)])
-        shares = np.zeros(len(starts))
+        shares = np.zeros((2, len(starts)))
         if "ema_ratio" in bounds:
-            shares[known:] = _shares(spans) * (1 - _ROUNDING)
+            shares[:, known:] = _shares(spans)
         asked = np.array([bounds.get(name, 0.0) for name in FUNCTIONS])
         found: int = loops.medians(
-            *_columns(spans[0]), starts, ends, shares, asked, least, known, self._held, self._gaps, doubtful
+            *_columns(spans[0]), starts, ends, *shares, asked, float(least), known, self._held, self._gaps, doubtful
         )
         self._rows = range(spans[-1].start, spans[-1].now)
         doubtful[:found, 1] -= known
@@ -226,13 +229,16 @@ class Ordered:
 
 
 def _shares(spans: Sequence[Span]) -> Floats:
-    """Of the weights of each window, the part that all but the newest few rows have: as many as `loops` leaves out."""
-    decay, found = 1 - alpha(spans[0].window), np.empty(len(spans))
+    """Of the weights of each window, the part that all but the newest few rows have: as many as `loops` leaves out; and
+    the same where the weights of as many are missing.
+    """
+    decay, found = 1 - alpha(spans[0].window), np.empty((2, len(spans)))
     for number, span in enumerate(spans):
         ages = (span.part.ring.tick(span.now - 1) - span.ticks()) / TICKS_PER_STEP
         weights = decay**ages
-        found[number] = weights[: span.count - span.count // loops.LEFT_OUT].sum() / weights.sum()
-    return found
+        whole, rest = weights.sum(), weights[: span.count - span.count // loops.LEFT_OUT].sum()
+        found[:, number] = rest / whole, max(2 * rest - whole, 0.0) / rest
+    return found * (1 - _ROUNDING)
 
 
 def _by_number(found: NDArray[np.int32]) -> tuple[Indices, Indices]:

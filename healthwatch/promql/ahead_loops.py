@@ -23,8 +23,8 @@ RATIO: Final = 0
 SCORE: Final = 1
 AVERAGE: Final = 2
 
-LEFT_OUT: Final = 8
-"""One value of so many, the least ones, may have the greatest weights of an average."""
+LEFT_OUT: Final = TOLERATED
+"""One value of so many, the least ones, may have the greatest weights of an average; as many gaps may have had them."""
 
 _RUNS = 1
 """The deviation is bounded by so many runs of neighbours on either side of the middle one."""
@@ -274,6 +274,7 @@ def medians(
     starts: Numbers,
     ends: Numbers,
     shares: Rows,
+    gapped: Rows,
     bounds: Rows,
     least: float,
     first: int,
@@ -286,7 +287,7 @@ def medians(
 
     `bounds` are those of RATIO (to the median), SCORE (robust) and AVERAGE (ratio to the weighted one), 0 where nobody
     asks. `shares` are the parts of all weights that the values of each window have at least without the least ones, of
-    which LEFT_OUT says how many these are.
+    which LEFT_OUT says how many these are; `gapped` those where as many others may be missing.
 
     Gives how many of what, number and column are in `doubtful`; more than fit if they do not.
     """
@@ -310,7 +311,7 @@ def medians(
             few = count - most < least
             _centre(ordered, count, most, near, far)
             for what in range(len(bounds)):
-                bound, most_gaps = bounds[what], tolerated
+                bound = bounds[what]
                 if not bound > 0:
                     continue
                 if what == RATIO:
@@ -318,8 +319,8 @@ def medians(
                 elif what == SCORE:
                     _score_limits(ordered, count, most, near, far, bound, limit)
                 else:
-                    _average_limits(ordered, count // LEFT_OUT, shares[number], bound, limit)
-                    most_gaps = 0
+                    share = shares[number] if most == 0 else gapped[number]
+                    _average_limits(ordered, count // LEFT_OUT, share, bound, limit)
                 if _any_doubt(now, limit, missing):
-                    found = _note(now, limit, missing, most_gaps, few, width, what, number, begin, doubtful, found)
+                    found = _note(now, limit, missing, tolerated, few, width, what, number, begin, doubtful, found)
     return found

@@ -141,7 +141,7 @@ def deviation() -> Bound:
     """`of_deviation`, by compiled loops where the `fast` extra is installed; they take half a second to import."""
     try:
         from healthwatch.promql import compiled
-    except ImportError:
+    except (ImportError, RuntimeError):  # numba raises the latter where it can keep nothing of what it compiles
         return of_deviation
 
     def by_loops(blocks: Sequence[Floats], kind: Kind, irregular: Indices, unknown: int) -> Bounds:

@@ -299,7 +299,7 @@ def compiled_lookahead() -> type[Lookahead] | None:
     """Where the `fast` extra is installed."""
     try:
         from healthwatch.promql.ahead import Lookahead
-    except ImportError:
+    except (ImportError, RuntimeError):  # numba raises the latter where it can keep nothing of what it compiles
         return None
     return Lookahead
 

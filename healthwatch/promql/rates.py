@@ -64,7 +64,8 @@ class Line:
 def regression(window: Window) -> Line:
     """A constant series has slope 0 exactly; values that are not finite have no line (NaN).
 
-    Values are taken relative to the first and times to their mean, so that no digits cancel.
+    Values are taken relative to the first and times to their mean, so that no digits cancel. Whether other series have
+    gaps changes nothing, to the last bit: both ways add and multiply the same numbers in the same order.
     """
     if window.present is None:
         return _common_line(window)
@@ -75,7 +76,7 @@ def regression(window: Window) -> Line:
     mean = add_rows(np.where(there, packed.seconds - begun, 0.0)) / count
     x = np.where(there, packed.seconds - begun - mean, 0.0)
     y = np.where(there, packed.values - first, 0.0)
-    slope = add_rows(x * y) / add_rows(x * x)
+    slope = add_rows(y * (x / add_rows(x * x)))
     return _line(slope, begun + mean, first, add_rows(y) / count)
 
 
@@ -83,12 +84,17 @@ def _common_line(window: Window) -> Line:
     """Where all series have their samples at the same times."""
     seconds = window.seconds()
     x = seconds - seconds[0]
-    mean = x.mean()
+    mean = _sum(x) / len(x)
     x -= mean
-    weights = x / (x @ x)
+    weights = x / _sum(x * x)
     first = window.blocks[0][0]
     total, slope = _moments(window, first, weights)
     return _line(slope, np.full(len(first), seconds[0] + mean), first, total / len(seconds))
+
+
+def _sum(values: Floats) -> float:
+    """One value after the other, as `add_rows`."""
+    return float(np.add.accumulate(values)[-1])
 
 
 def _moments(window: Window, first: Floats, weights: Floats) -> tuple[Floats, Floats]:

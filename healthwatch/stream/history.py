@@ -74,7 +74,7 @@ class History:
 
     def trim(self) -> None:
         """Drop what a ring still holds although nobody needs it: how much that is depends on how it was filled."""
-        for metric, ring in self._rings.items():
+        for metric, ring in list(self._rings.items()):  # what a selector finds may be another ring
             if ring.end > ring.first and self.newest is not None:
                 own = ring.tick(ring.end - 1)
                 ring.drop_before(min(own, self._keep_from(metric, self.newest)))

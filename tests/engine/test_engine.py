@@ -398,3 +398,12 @@ def test_what_a_new_rule_sees_depends_on_the_old_rules_alone(engine):
         ((_, outcome),) = feed(machine, table, [1.0], start=400)
         values.update((each.rule, each.value) for each in outcome.transitions)
     assert len(values) == 1
+
+
+def test_a_metric_that_comes_as_rules_are_replaced_is_found(engine):
+    """Trimming asks selectors, and one without a name finds the ring of the metric that is new."""
+    run, table = engine("      - {alert: High, expr: '{__name__=~\"loss|other\"} > 5', labels: {severity: info}}\n")
+    feed(run, table, [1.0] * 5)
+    table.register("other", [{}])
+    run.replace([watch.rule for watch in run.watches], NOTIFY, 200, (), 60.0)
+    assert changes(feed(run, table, [9.0], metric="other", start=6)) == [(6, "fired")]

@@ -62,6 +62,29 @@ def test_a_sum_of_rows_does_not_depend_on_the_columns_beside_it(rows: np.ndarray
     assert together.tobytes() == np.array(alone).tobytes()
 
 
+@given(
+    values=hnp.arrays(np.float64, st.integers(2, 40), elements=st.one_of(numbers, st.sampled_from([1.7e308, np.nan]))),
+    seed=st.integers(0, 99),
+)
+def test_a_slope_does_not_depend_on_whether_other_series_have_gaps(values: np.ndarray, seed: int) -> None:
+    ticks = np.sort(np.random.default_rng(seed).choice(100, len(values), replace=False)) + 1
+    for text in ("deriv(x[60])", "predict_linear(x[60], 7)"):
+        found = []
+        for others in ([], [{"i": "1"}]):
+            table = SeriesTable()
+            series = table.register("x", [{"i": "0"}])
+            table.register("x", [{"i": "0"}, *others])
+            history = History(table)
+            expression = parse(text).expression
+            assert expression is not None
+            query = Program(history).add(expression)
+            for step, value in zip(ticks.tolist(), values, strict=True):
+                history.append(tick_of(step), series, np.array([value]))
+            vector = query.evaluate(tick_of(int(ticks[-1])))
+            found.append((vector.kept[0], vector.values[:1].tobytes()))
+        assert found[0] == found[1]
+
+
 def neumaier(values: list[float]) -> float:
     """Prometheus' `kahanSumInc`, one value after the other."""
     total = rest = 0.0
