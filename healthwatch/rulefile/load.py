@@ -80,11 +80,18 @@ def open_source(source: str | Path) -> tuple[list[Document], list[Diagnostic]]:
             mend = suggest(pack, resources.packs(), "shipped packs")
             return [], [Diagnostic("HW018", "error", f'no pack is called "{pack}"', Span(name, 0, 0, 0), help=mend)]
         return [yamlfile.load(resources.path(f"rules/{pack}.yaml"), name)], []
-    files = files_of(Path(name))
-    if not files:
+    opened = [yamlfile.load(file) for file in files_of(Path(name))]
+    if Path(name).is_dir():
+        opened = [document for document in opened if not _is_config(document)]
+    if not opened:
         mend = "rule files end in .yaml or .yml"
         return [], [Diagnostic("HW018", "error", "this folder holds no rule file", Span(name, 0, 0, 0), help=mend)]
-    return [yamlfile.load(file) for file in files], []
+    return opened, []
+
+
+def _is_config(document: Document) -> bool:
+    """A training's YAML, which may lie beside its rules."""
+    return isinstance(document.data, dict) and "healthwatch" in document.data and "groups" not in document.data
 
 
 def files_of(path: Path) -> list[Path]:
@@ -111,6 +118,10 @@ def _drafts(document: Document, overrides: Overrides, diagnostics: list[Diagnost
     diagnostics += (_in_rule(problem, names) for problem in document.problems)
     if document.data is None:
         diagnostics += [] if document.problems else [_nothing(document)]
+        return []
+    if _is_config(document):
+        mend = "name the rule files that it lists, or a folder"
+        diagnostics.append(document.at_key("HW021", "this is a config, not a rule file", ("healthwatch",), help=mend))
         return []
     broken = [problem for problem in findings(document, "rules", REFUSED) if not _inside_when(problem)]
     diagnostics += (_in_rule(problem, names) for problem in broken)

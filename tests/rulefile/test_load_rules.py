@@ -315,3 +315,19 @@ def test_a_bad_label_hides_no_severity(load: Load, severity: str, codes: list[st
     assert [each.code for each in found if each.code == "HW020"] == codes
     assert all("has no severity" not in each.message for each in found)
     assert any(each.severity == "error" for each in found)
+
+
+def test_a_config_beside_its_rules_is_no_rule_file(tmp_path: Path) -> None:
+    rule = "groups: [{name: g, rules: [{alert: High, expr: loss > 5, labels: {severity: info}}]}]\n"
+    (tmp_path / "rules.yaml").write_text(rule, encoding="utf-8")
+    config = tmp_path / "train.yaml"
+    config.write_text("model: {}\nhealthwatch: {rules: [rules.yaml]}\n", encoding="utf-8")
+    folder = load_rules([tmp_path])
+    assert [each.name for each in folder.rules] == ["High"]
+    assert not [each for each in folder.diagnostics if each.severity == "error"]
+    (named,) = load_rules([config]).diagnostics
+    assert named.span is not None
+    assert (named.code, named.message, named.span.line) == ("HW021", "this is a config, not a rule file", 2)
+    (tmp_path / "rules.yaml").unlink()
+    (empty,) = load_rules([tmp_path]).diagnostics
+    assert empty.message == "this folder holds no rule file"
