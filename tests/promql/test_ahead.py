@@ -148,7 +148,7 @@ def _foresee_all() -> Iterator[None]:
 
 @pytest.mark.long
 @given(seed=st.integers(0, 2**32), shape=shapes(), texts=rules())
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(deadline=None, max_examples=24, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_what_is_foreseen_is_what_each_step_says(seed: int, shape: dict[str, float], texts: list[str]) -> None:
     rng, table = np.random.default_rng(seed), SeriesTable()
     one_by_one, together = History(table), History(table)
