@@ -138,8 +138,8 @@ def _slip(text: Text, mark: yaml.Mark | None) -> Diagnostic | None:
         span = text.span(start + template.start(1), start + template.end(1))
         return text.diagnostic("HW003", "a text that begins with {{ must be quoted", span, help=_QUOTED)
     before, here = written[: mark.column], written[mark.column : mark.column + 1]
-    place = text.span(start + mark.column - 1, start + mark.column)
     if before.endswith(("'", '"')) and here.isalnum():
+        place = text.span(start + mark.column - 1, start + mark.column)
         quote = before[-1]
         mend = "write it twice: ''" if quote == "'" else 'write \\" or put the text in single quotes'
         return text.diagnostic("HW003", f"this {quote} ends the quoted text", place, help=mend)
