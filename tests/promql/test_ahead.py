@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from twins import same
 
 from healthwatch.diagnostics import Span
 from healthwatch.engine import Engine
-from healthwatch.promql import Program, Query, parse
+from healthwatch.promql import Program, parse
 from healthwatch.promql.screens import Arbiter, Decided
 from healthwatch.rulefile import Rule
 from healthwatch.stream import ABSENT, STALE, Frame, History, SeriesTable, tick_of
@@ -125,14 +126,6 @@ def in_blocks(rng: np.random.Generator, given: Iterator[Frame]) -> Iterator[list
             most = int(rng.choice([1, 5, 16, 40]))
         block.append(frame)
     yield block
-
-
-def same(plain: Query, foreseen: Query, tick: int) -> None:
-    left, right = plain.evaluate(tick), foreseen.evaluate(tick)
-    assert list(left.labels) == list(right.labels)
-    assert left.kept.tolist() == right.kept.tolist(), f"kept at {tick}"
-    assert left.known.tolist() == right.known.tolist(), f"known at {tick}"
-    assert left.values[left.kept].tobytes() == right.values[left.kept].tobytes(), f"values at {tick}"
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from twins import same
 
-from healthwatch.promql import Program, Query, parse
+from healthwatch.promql import Program, parse
 from healthwatch.promql.bounds import of_deviation
 from healthwatch.promql.screens import Arbiter
 from healthwatch.promql.turns import Turns
@@ -79,15 +80,6 @@ def values_of(rng: np.random.Generator, shape: dict[str, float], size: int) -> n
     values[bad] = rng.choice([math.nan, math.inf, -math.inf], bad.sum())
     values[rng.random(size) < shape["absent"]] = ABSENT
     return values
-
-
-def same(plain: Query, quick: Query, tick: int) -> None:
-    left, right = plain.evaluate(tick), quick.evaluate(tick)
-    assert list(left.labels) == list(right.labels)
-    assert left.kept.tolist() == right.kept.tolist(), f"kept at {tick}"
-    assert left.known.tolist() == right.known.tolist(), f"known at {tick}"
-    assert left.values[left.kept].tobytes() == right.values[left.kept].tobytes(), f"values at {tick}"
-    assert right.places is None or right.places.tolist() == left.kept.nonzero()[0].tolist(), f"places at {tick}"
 
 
 @pytest.mark.long
