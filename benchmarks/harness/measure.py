@@ -18,7 +18,7 @@ from healthwatch.alerting.escalation import Policy
 from healthwatch.diagnostics import Span
 from healthwatch.engine import FORESEEN, Engine
 from healthwatch.promql import parse
-from healthwatch.promql.bounds import deviation, of_deviation
+from healthwatch.promql.fast import loops
 from healthwatch.rulefile import Rule
 from healthwatch.stream import SeriesTable
 from healthwatch.stream.ticks import Duration
@@ -123,12 +123,9 @@ def microseconds(times: Times) -> float:
 @contextmanager
 def numpy_only() -> Iterator[None]:
     """As if the `fast` extra were not installed."""
-    with (
-        patch("healthwatch.promql.screens.deviation", return_value=of_deviation),
-        patch("healthwatch.promql.plan.compiled_lookahead", return_value=None),
-    ):
+    with patch("healthwatch.promql.fast.loops", return_value=None):
         yield
 
 
 def has_fast() -> bool:
-    return deviation() is not of_deviation
+    return loops() is not None

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from healthwatch.promql import ahead_loops as loops
 from healthwatch.promql.compiled import COLUMNS, pairs
 from healthwatch.promql.moving import Moving, Span
-from healthwatch.promql.screens import NO_FLOATS, Decided
+from healthwatch.promql.screens import Decided
 from healthwatch.promql.training import Baseline, Result, TrainingFunction, alpha, evaluate
-from healthwatch.promql.vector import Indices, Labels, Moment, everything
+from healthwatch.promql.vector import Indices, Labels, Moment
 from healthwatch.stream.ring import Floats, Mask, Ring
 from healthwatch.stream.ticks import TICKS_PER_STEP
 
@@ -74,7 +74,7 @@ class Ahead:
                 )
         defined &= values == values  # a NaN is no data (R4)
         edges = np.searchsorted(numbers, np.arange(len(self.spans) + 1)).tolist()
-        nobody = Decided(labels, series[:0], NO_FLOATS, everything(len(labels)))
+        nobody = Decided.of_none(labels)
         found: dict[int, Decided] = {}
         for tick, span, (begin, end) in zip(self.ticks, self.spans, pairwise(edges), strict=True):
             here = slice(begin, end)

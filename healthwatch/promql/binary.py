@@ -9,7 +9,7 @@ from healthwatch.promql import ast
 from healthwatch.promql.check import type_of
 from healthwatch.promql.match import DEFAULT, Matcher
 from healthwatch.promql.node import VectorNode
-from healthwatch.promql.operators import ARITHMETIC, COMPARISON, compared, truth
+from healthwatch.promql.operators import ARITHMETIC, COMPARISON, HOLDS, MIRRORED, compared, truth
 from healthwatch.promql.sets import SETS
 from healthwatch.promql.vector import FINITE, NO_NAN, Moment, Vector
 from healthwatch.stream.ring import Floats
@@ -85,6 +85,9 @@ def _with_scalar(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compu
     """A vector or a scalar with a scalar; a comparison keeps the vector's value."""
     drops_name = node.op in ARITHMETIC or node.bool_modifier
     vector_is_right = scalar(node.left)
+    holds = HOLDS.get(MIRRORED[node.op] if vector_is_right and node.op in MIRRORED else node.op)
+    ordered = None if node.bool_modifier else holds
+    upwards = ordered in (HOLDS[">"], HOLDS[">="])
 
     def evaluate(moment: Moment) -> Vector:
         lefts, rights = left.at(moment), right.at(moment)
@@ -92,6 +95,10 @@ def _with_scalar(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compu
         labels = source.labels.nameless() if drops_name else source.labels
         other = lefts if vector_is_right else rights
         number = other.scalar
+        if ordered is not None and source.complete() and len(labels):
+            extreme = source.greatest if upwards else source.least
+            if not ordered(extreme, number) and extreme == extreme and number == number:
+                return labels.clear()
         grade = min(source.grade, NO_NAN) if number and math.isfinite(number) else 0
         result = Vector(labels, source.values, source.kept, source.known, grade=grade)
         return _operated(node, result, lefts.values, rights.values)

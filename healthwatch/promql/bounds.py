@@ -39,9 +39,6 @@ ROUNDED: Final = 1 - 2.0**-22
 _TOGETHER = 2
 """So many runs are bounded by what all of them hold, which is half as much to do."""
 
-_MOST_COMPILED = 128
-"""Longer windows are sorted more quickly by numpy."""
-
 
 @dataclass(frozen=True, slots=True)
 class Places:
@@ -128,30 +125,3 @@ def in_order(blocks: Sequence[Floats], kind: Kind, irregular: Indices, unknown: 
 def tolerated(count: int, unknown: int) -> int:
     """A series with more gaps than this is ragged for as long as the bounds hold."""
     return (count + unknown) // TOLERATED
-
-
-@lru_cache(maxsize=64)
-def _by_gaps(count: int, most: int, unknown: int) -> NDArray[np.int64]:
-    """`places` for every number of gaps, as rows."""
-    found = [places(count, gaps, unknown) for gaps in range(most + 1)]
-    return np.array([(at.low, at.high, at.first, at.end) for at in found], np.int64)
-
-
-def deviation() -> Bound:
-    """`of_deviation`, by compiled loops where the `fast` extra is installed; they take half a second to import."""
-    try:
-        from healthwatch.promql import compiled
-    except (ImportError, RuntimeError):  # numba raises the latter where it can keep nothing of what it compiles
-        return of_deviation
-
-    def by_loops(blocks: Sequence[Floats], kind: Kind, irregular: Indices, unknown: int) -> Bounds:
-        count, size = sum(map(len, blocks)), blocks[0].shape[1]
-        if count > _MOST_COMPILED:
-            return of_deviation(blocks, kind, irregular, unknown)
-        where = _by_gaps(count, tolerated(count, unknown) if len(irregular) else 0, unknown)
-        low: Samples = np.empty(size, kind)
-        apart: Samples = np.empty(size, kind)
-        compiled.bounds(blocks[0], blocks[-1][: count - len(blocks[0])], compiled.pairs(count), where, low, apart)
-        return divided(low, apart)
-
-    return by_loops

@@ -5,6 +5,7 @@ What they compute is exact: no result depends on whether they are there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
@@ -12,10 +13,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from healthwatch.promql.bounds import ROUNDED
+from healthwatch.promql.training import MAD_SCALE, RELATIVE_FLOOR
+
 Samples: TypeAlias = NDArray[np.floating[Any]]
 
 COLUMNS = 128
 """Are worked on together, so that they stay in the cache."""
+
+_FEW = 32
+"""Likewise where there are often only a handful: with fewer the loops would be no vector instructions."""
 
 
 @lru_cache(maxsize=64)
@@ -48,14 +55,32 @@ def _lesser(least: Samples, one: Samples, other: Samples) -> None:
         least[column] = apart if apart < least[column] else least[column]  # noqa: FURB136
 
 
+def _ordering(columns: int) -> Callable[[Samples, NDArray[np.int64]], None]:
+    """What puts each of so many columns in ascending order; the number is known when it is compiled."""
+
+    @inlined()  # type: ignore[untyped-decorator]
+    def in_order(held: Samples, compared: NDArray[np.int64]) -> None:
+        for pair in range(len(compared)):
+            lower, upper = held[compared[pair, 0]], held[compared[pair, 1]]
+            for column in range(columns):
+                one, other = lower[column], upper[column]
+                lower[column] = one if one < other else other  # noqa: FURB136
+                upper[column] = one if one > other else other  # noqa: FURB136
+
+    found: Callable[[Samples, NDArray[np.int64]], None] = in_order
+    return found
+
+
+in_order, _few_in_order = _ordering(COLUMNS), _ordering(_FEW)
+
+
 @inlined()  # type: ignore[untyped-decorator]
-def in_order(held: Samples, compared: NDArray[np.int64]) -> None:
-    for pair in range(len(compared)):
-        lower, upper = held[compared[pair, 0]], held[compared[pair, 1]]
-        for column in range(COLUMNS):
-            one, other = lower[column], upper[column]
-            lower[column] = one if one < other else other  # noqa: FURB136
-            upper[column] = one if one > other else other  # noqa: FURB136
+def _middle(ordered: Samples, median: Samples) -> None:
+    """As `training.halfway`."""
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    for column in range(_FEW):
+        half = (low[column] + high[column]) / 2
+        median[column] = low[column] / 2 + high[column] / 2 if np.isinf(half) else half
 
 
 @inlined()  # type: ignore[untyped-decorator]
@@ -90,7 +115,7 @@ def _put_off(held: Samples, width: int, gaps: Samples, tolerated: int) -> int:
 
 @njit(  # type: ignore[untyped-decorator]
     [
-        f"void(float64[:, :], float64[:, :], int64[:, ::1], int64[:, ::1], {kind}[::1], {kind}[::1])"
+        f"void(float64[:, :], float64[:, :], int64[:, ::1], int64[:, ::1], {kind}[:, ::1], float64[::1], float64[::1])"
         for kind in ("float64", "float32")
     ],
     cache=True,
@@ -102,24 +127,26 @@ def bounds(
     beneath: NDArray[np.float64],
     compared: NDArray[np.int64],
     places: NDArray[np.int64],
-    lows: Samples,
-    aparts: Samples,
+    held: Samples,
+    centre: NDArray[np.float64],
+    divisor: NDArray[np.float64],
 ) -> None:
-    """Of the rows of two blocks with a series a column: bounds of the medians, and of the median deviations.
+    """`bounds.of_deviation` of the rows of two blocks with a series a column.
 
-    As in `bounds.of_deviation`: `places` are low, high, first and end by the most gaps of a series that is not ragged.
+    `places` are low, high, first and end by the most gaps of a series that is not ragged; `held` has room for the
+    values of COLUMNS series, in the kind that they are sorted as.
     """
-    count, size = len(above) + len(beneath), len(lows)
-    held = np.zeros((count, COLUMNS), lows.dtype)
-    gaps, least = np.empty(COLUMNS, lows.dtype), np.empty(COLUMNS, lows.dtype)
+    count, size = len(above) + len(beneath), len(centre)
+    held[:] = 0
+    gaps, least = np.empty(COLUMNS, held.dtype), np.empty(COLUMNS, held.dtype)
     for begin in range(0, size, COLUMNS):
         width = min(COLUMNS, size - begin)
         _load(above, beneath, begin, width, held)
         most = _put_off(held, width, gaps, len(places) - 1) if len(places) > 1 else 0
         low, high, first, end = places[most]
         if low < 0:
-            lows[begin : begin + width] = 0.0
-            aparts[begin : begin + width] = 0.0
+            centre[begin : begin + width] = 0.0
+            divisor[begin : begin + width] = 0.0
             continue
         in_order(held, compared)
         least[:] = np.inf
@@ -132,5 +159,45 @@ def bounds(
         if end + low < count:
             _lesser(least, held[high], held[end + low])
         for column in range(width):
-            lows[begin + column] = held[low, column]
-            aparts[begin + column] = least[column]
+            middle, apart = np.float64(held[low, column]), np.float64(least[column])
+            known = apart * (MAD_SCALE * ROUNDED) if apart - apart == 0 else 0.0
+            floor = RELATIVE_FLOOR * middle
+            centre[begin + column] = middle
+            divisor[begin + column] = known if known > floor else floor  # noqa: FURB136
+
+
+@njit(  # type: ignore[untyped-decorator]
+    "void(float64[::1], float64[:, ::1], int64[:, ::1], float64[::1], float64[::1])",
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def robust_zscores(
+    now: NDArray[np.float64],
+    values: NDArray[np.float64],
+    compared: NDArray[np.int64],
+    found: NDArray[np.float64],
+    divisor: NDArray[np.float64],
+) -> None:
+    """`training.robust_zscore` of finite values with a series a column, and what it divides by."""
+    count, size = values.shape
+    held, centre, spread = np.zeros((count, _FEW)), np.empty(_FEW), np.empty(_FEW)
+    for begin in range(0, size, _FEW):
+        width = min(_FEW, size - begin)
+        for row in range(count):
+            source, target = values[row, begin : begin + width], held[row]
+            for column in range(width):
+                target[column] = source[column]
+        _few_in_order(held, compared)
+        _middle(held, centre)
+        for row in range(count):
+            target = held[row]
+            for column in range(_FEW):
+                target[column] = abs(target[column] - centre[column])
+        _few_in_order(held, compared)
+        _middle(held, spread)
+        for column in range(width):
+            scaled, floor = MAD_SCALE * spread[column], RELATIVE_FLOOR * abs(centre[column])
+            by = scaled if scaled > floor else floor  # noqa: FURB136
+            found[begin + column] = (now[begin + column] - centre[column]) / by
+            divisor[begin + column] = by

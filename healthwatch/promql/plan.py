@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from healthwatch.promql import ast, calls
+from healthwatch.promql import ast, calls, fast
 from healthwatch.promql.aggregate import AGGREGATIONS, aggregate
 from healthwatch.promql.binary import harmless, operation, unless_clear
 from healthwatch.promql.blocks import Blocks
@@ -183,7 +182,7 @@ class Planner:
         Without the `fast` extra, or for few series, each tick is looked at by itself.
         """
         asked = [each for each in self._arbiters.items() if len(each[1].moving.selection.labels) >= FEWEST_FORESEEN]
-        lookahead = compiled_lookahead() if asked else None
+        lookahead = fast.lookahead() if asked else None
         if lookahead is None:
             return
         for (*_, window, _, _), arbiter in asked:
@@ -292,16 +291,6 @@ class Planner:
 
         inputs = (source,) if number_ is None else (source, number_)
         return VectorNode(node.op, aggregated, inputs, all(each.timeless for each in inputs))
-
-
-@cache
-def compiled_lookahead() -> type[Lookahead] | None:
-    """Where the `fast` extra is installed."""
-    try:
-        from healthwatch.promql.ahead import Lookahead
-    except (ImportError, RuntimeError):  # numba raises the latter where it can keep nothing of what it compiles
-        return None
-    return Lookahead
 
 
 def number(value: float) -> VectorNode:

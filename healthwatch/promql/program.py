@@ -11,27 +11,22 @@ import numpy as np
 
 from healthwatch.promql import ast
 from healthwatch.promql.check import type_of
+from healthwatch.promql.due import AT_STEP_END, Schedule
 from healthwatch.promql.merge import Merge
 from healthwatch.promql.node import VectorNode, WindowNode
 from healthwatch.promql.parse import Expression
 from healthwatch.promql.plan import AnyNode, Place, Planner
 from healthwatch.promql.reach import Demand
-from healthwatch.promql.select import Selection
 from healthwatch.promql.silence import silence
 from healthwatch.promql.subquery import stacked
 from healthwatch.promql.vector import (
     Derived,
-    Indices,
     Matrix,
     Moment,
     Vector,
 )
-from healthwatch.stream import TICKS_PER_STEP, Frame, History, tick_of
+from healthwatch.stream import TICKS_PER_STEP, Frame, History
 from healthwatch.stream.history import Keep
-from healthwatch.stream.series import Series
-
-_AT_STEP_END = frozenset(("absent", "absent_over_time", "present_over_time", "time", "stalled_seconds"))
-"""Functions that say something although nothing comes (R3)."""
 
 
 class Program:
@@ -52,8 +47,7 @@ class Program:
         self._seen: tuple[object, ...] = ()
         self._last = Moment(-1, -1, -1, 0, 0)
         self._instants: dict[int, Moment] = {}
-        self._due: dict[tuple[object, ...], tuple[int, ...]] = {}
-        self._due_of: Frame | None = None
+        self._schedules: dict[tuple[object, ...], Schedule] = {}
 
     def add(self, expression: Expression, lookback: int | None = None) -> Query:
         """Compile an expression; with `lookback` (steps) its selectors take each series' newest sample so far back."""
@@ -65,11 +59,19 @@ class Program:
             expression,
             None if is_range or expression.string is not None else self._planner.vector(tree, place),
             self._planner.window(tree, place) if is_range else None,
-            self._planner.selections_of(tree),
+            self._schedule(tree),
         )
         self.queries.append(query)
         self._keeps.clear()
         return query
+
+    def _schedule(self, tree: ast.Expr) -> Schedule:
+        selections = self._planner.selections_of(tree)
+        at_step_end = not selections or bool(_calls(tree) & AT_STEP_END)
+        key = (at_step_end, *selections)
+        if key not in self._schedules:
+            self._schedules[key] = Schedule(self.history, selections, at_step_end=at_step_end)
+        return self._schedules[key]
 
     def retain(self) -> None:
         """Tell the history how far back to keep rows; call after the last `add`."""
@@ -135,13 +137,6 @@ class Program:
             found = self._instants[tick] = self.moment(tick, tick, tick, 0)
         return found
 
-    def due_at(self, frame: Frame) -> dict[tuple[object, ...], tuple[int, ...]]:
-        """By what is read, the ticks of the frame: rules that read the same series are due together."""
-        if frame is not self._due_of:
-            self._due_of = frame
-            self._due.clear()
-        return self._due
-
     def foresee(self, ticks: Sequence[int]) -> None:
         """Many ticks will be evaluated whose rows are in the history: what can be is decided for all of them at once.
 
@@ -164,6 +159,11 @@ class Planned:
     users: int
     seconds: float  # inputs included
     rows: int | None  # of the history that its selector keeps, None where it has none
+
+
+def _calls(tree: ast.Expr) -> set[str]:
+    """The functions that an expression calls."""
+    return {each.function for each in ast.walk(tree) if isinstance(each, ast.Call)}
 
 
 def _below(root: AnyNode | None) -> set[int]:
@@ -201,47 +201,21 @@ class Query:
         expression: Expression,
         vector: VectorNode | None,
         window: WindowNode | None,
-        selections: tuple[Selection, ...],
+        schedule: Schedule,
     ) -> None:
         self.program = program
         self.expression = expression
         self.vector = vector
         self.window = window
-        self._selections = selections
+        self.uses_clock = "stalled_seconds" in _calls(expression.tree)
+        self._schedule = schedule
         self._public = Derived(Merge.shown)
         self._last: Vector | None = None
         self._shown: Vector | None = None
-        self._reading: dict[int, bool] = {}
-        self._reading_of = -1
-        calls = {each.function for each in ast.walk(expression.tree) if isinstance(each, ast.Call)}
-        self.uses_clock = "stalled_seconds" in calls
-        self._at_step_end = not selections or bool(calls & _AT_STEP_END)
-        self._reads_what = (self._at_step_end, *selections)
 
     def due(self, frame: Frame) -> tuple[int, ...]:
         """The ticks of a closed frame at which the rule is evaluated (R3), ascending."""
-        known = self.program.due_at(frame)
-        found = known.get(self._reads_what)
-        if found is None:
-            ticks = {column.tick for column in frame.columns if self._reads(column.series)}
-            if self._at_step_end:
-                ticks.add(tick_of(frame.step))
-            found = known[self._reads_what] = tuple(sorted(ticks))
-        return found
-
-    def _reads(self, series: Series) -> bool:
-        """Whether a selector matches any of the series; asked again only when the set of series has changed."""
-        version = self.program.history.table.version
-        if self._reading_of != version:
-            self._reading_of = version
-            self._reading.clear()
-        if series.id not in self._reading:
-            self._reading[series.id] = self._matches(series.metric, series.columns)
-        return self._reading[series.id]
-
-    def _matches(self, metric: str, columns: Indices) -> bool:
-        parts = [part for each in self._selections if (part := each.columns_of(metric)) is not None]
-        return any(part.whole or np.isin(columns, part.columns).any() for part in parts)
+        return self._schedule.ticks(frame)
 
     def evaluate(self, tick: int) -> Vector:
         """The result at a tick. A scalar is a vector with one empty label set.

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
-from healthwatch.promql import ast, training
+from healthwatch.promql import ast, fast, training
 from healthwatch.promql.blocks import Blocks
-from healthwatch.promql.bounds import deviation, of_median
+from healthwatch.promql.bounds import of_median
 from healthwatch.promql.minima import Minima
-from healthwatch.promql.moving import Moving, Span
+from healthwatch.promql.moving import NO_SERIES, Moving, Span
 from healthwatch.promql.node import VectorNode
-from healthwatch.promql.operators import COMPARISON, MIRRORED
+from healthwatch.promql.operators import COMPARISON, HOLDS, MIRRORED
 from healthwatch.promql.smoothing import Smoothing
 from healthwatch.promql.turns import Turns
 from healthwatch.promql.vector import Indices, Labels, Moment, Vector, everything, nothing, zeros
@@ -81,7 +81,7 @@ def _far_average(window: int, blocks: Callable[[], Blocks]) -> Screen:
 
 
 def _deviation(_: int, __: Callable[[], Blocks]) -> Screen:
-    return Turns(deviation(), 6)
+    return Turns(fast.deviation(), 6)
 
 
 SCREENS: dict[str, tuple[NewScreen, NewScreen, float]] = {
@@ -108,8 +108,11 @@ class Pattern:
         close, far, many_times = SCREENS[self.function.name]
         return far if self.bound >= many_times else close
 
-    def compare(self, values: Floats | float) -> Mask:
+    def compare(self, values: Floats) -> Mask:
         return COMPARISON[self.operator](values, self.bound)
+
+    def holds(self, value: float) -> bool:
+        return HOLDS[self.operator](value, self.bound)
 
 
 def pattern_of(node: ast.Binary) -> Pattern | None:
@@ -164,33 +167,37 @@ class Decided:
     labels: Labels
     which: Indices
     found: Floats
-    known: Mask
+    unkept: Vector  # what is known, where none of it breaches
     most: float = -math.inf  # of what was found, NaN aside
     values: Floats | None = None  # with what was found in its place, once somebody asks
 
     @classmethod
     def of(cls, labels: Labels, which: Indices, found: Floats, defined: Mask) -> Decided:
         """With the values of some series, as far as they are defined."""
-        known = everything(len(labels))
+        size, unkept = len(labels), labels.clear()
         if not defined.all():
-            known = known.copy()
+            known = everything(size).copy()
             known[which] = defined
             which, found = which[defined], found[defined]
-        return cls(labels, which, found, known, float(np.fmax.reduce(found, initial=-math.inf)))
+            unkept = Vector(labels, zeros(size), nothing(size), known)
+        return cls(labels, which, found, unkept, float(np.fmax.reduce(found, initial=-math.inf)))
+
+    @classmethod
+    def of_none(cls, labels: Labels) -> Decided:
+        """Where everything was decided otherwise."""
+        return cls(labels, NO_SERIES, NO_FLOATS, labels.clear())
 
     def compared(self, pattern: Pattern) -> Vector:
-        size = len(self.known)
-        if not pattern.compare(self.most):
-            if self.known is everything(size):
-                return self.labels.clear()
-            return Vector(self.labels, zeros(size), nothing(size), self.known)
+        if not pattern.holds(self.most):
+            return self.unkept
+        size = len(self.labels)
         if self.values is None:
             self.values = np.empty(size)  # it takes as long to set them to 0 as all the rest
             self.values[self.which] = self.found
         places = self.which[pattern.compare(self.found)]
         kept = nothing(size).copy()
         kept[places] = True
-        found = Vector(self.labels, self.values, kept, self.known)
+        found = Vector(self.labels, self.values, kept, self.unkept.known)
         found.places = places
         return found
 
@@ -203,6 +210,7 @@ class Arbiter:
     def __init__(self, pattern: Pattern, moving: Moving, screen: Screen) -> None:
         self._least = math.inf
         self._function, self._min_samples = pattern.function, pattern.min_samples
+        self._gapless = fast.training_function(pattern.function)
         self.moving, self._screen = moving, screen
         self._foreseen: Mapping[int, Decided] = {}  # by tick
         self._foreseen_at = -1  # by what the history had written
@@ -230,6 +238,8 @@ class Arbiter:
             foreseen = self._foreseen.get(moment.tick)
             if foreseen is not None:
                 return foreseen
+        if moment is self._moment and self._common is not None:
+            return self._common
         span = self.moving.at(moment)  # another rule may have had it moved to another moment and back
         if moment is not self._moment or span is not self._span:
             self._moment, self._span, self._common = moment, span, None
@@ -281,6 +291,8 @@ class Arbiter:
         """The plain way for some of the series."""
         labels = self.moving.selection.labels.nameless()
         if not len(which):
-            return Decided(labels, which, NO_FLOATS, everything(len(labels)))
-        found, defined = training.evaluate(self._function, self.moving.baseline(which), self._min_samples)
+            return Decided.of_none(labels)
+        baseline = self.moving.baseline(which)
+        function = self._gapless if baseline.gapless else self._function
+        found, defined = training.evaluate(function, baseline, self._min_samples)
         return Decided.of(labels, which, found, defined & (found == found))  # a NaN is no data (R4)

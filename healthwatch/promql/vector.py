@@ -125,11 +125,27 @@ class Vector:
     order: Indices | None = None
     grade: int = 0
     places: Indices | None = field(default=None, init=False)  # a copy with other masks never has it
+    _greatest: float | None = field(default=None, init=False)
+    _least: float | None = field(default=None, init=False)
 
     @property
     def scalar(self) -> float:
         """The value of a vector that stands for a scalar."""
         return float(self.values[0])
+
+    @property
+    def greatest(self) -> float:
+        """Of all values, kept or not; NaN where one is. Several bounds may be compared with it."""
+        if self._greatest is None:
+            self._greatest = float(np.maximum.reduce(self.values))
+        return self._greatest
+
+    @property
+    def least(self) -> float:
+        """Of all values, as `greatest`."""
+        if self._least is None:
+            self._least = float(np.minimum.reduce(self.values))
+        return self._least
 
     def breaches(self) -> bool:
         """Whether any element is kept."""

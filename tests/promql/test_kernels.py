@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from healthwatch.promql import Program, parse, sums
-from healthwatch.promql.bounds import deviation, of_deviation, of_median
+from healthwatch.promql import Program, fast, parse, sums
+from healthwatch.promql.bounds import of_deviation, of_median
+from healthwatch.promql.training import TRAINING, Baseline, evaluate
 from healthwatch.stream import History, SeriesTable, tick_of
 
 WINDOWED = [
@@ -130,7 +131,7 @@ def test_the_compiled_bounds_are_those_of_numpy(
     pytest.importorskip("numba", reason="needs the fast extra")
     from healthwatch.promql import compiled
 
-    by_loops, rng = deviation(), np.random.default_rng(3)
+    by_loops, rng = fast.deviation(), np.random.default_rng(3)
     assert by_loops is not of_deviation
     values = rng.lognormal(0, 1, (rows, size)).astype(np.float32).astype(np.float64)
     values[:, -1] = np.round(values[:, -1])
@@ -151,6 +152,28 @@ def test_the_compiled_bounds_are_those_of_numpy(
                         assert one is not None
                         assert other is not None
                         assert np.array_equal(one[part], other)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(("rows", "size"), [(1, 1), (2, 33), (15, 5), (50, 98), (101, 64), (128, 3), (200, 7)])
+def test_the_compiled_scores_are_those_of_numpy(rows: int, size: int) -> None:
+    pytest.importorskip("numba", reason="needs the fast extra")
+    plain = TRAINING["robust_zscore"]
+    quick, rng = fast.training_function(plain), np.random.default_rng(rows)
+    assert quick is not plain
+    values = rng.lognormal(0, 1, (rows, size))
+    now = rng.lognormal(0, 2, size)
+    now[0] = np.inf
+    values[:, size // 2] = 3.0
+    values[:, size // 3] = 0.0
+    for scale in (1.0, -1e-310, 1e308, -1e308):
+        with np.errstate(all="ignore"):
+            scaled = np.clip(values * scale, -1.7e308, 1.7e308)
+            baseline = Baseline(now, scaled, lambda: np.arange(rows), 0, 10, gapless=True)
+            found, expected = (evaluate(each, baseline, min_samples=1) for each in (quick, plain))
+        assert np.array_equal(found[1], expected[1])
+        assert found[0][found[1]].tobytes() == expected[0][found[1]].tobytes()
+    assert np.count_nonzero(found[1]) >= size - 2
 
 
 def score_limits(window: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
@@ -187,7 +210,7 @@ def test_bounds_hold_whatever_the_unknown_values_are(
     _, median = of_median((known,), kind, irregular, unknown)
     assert ((median <= centre) | (median <= 0)).all()
     with np.errstate(invalid="ignore"):  # as wherever rules are evaluated
-        low, divisor = (deviation() if compiled else of_deviation)((known,), kind, irregular, unknown)
+        low, divisor = (fast.deviation() if compiled else of_deviation)((known,), kind, irregular, unknown)
     assert low is not None
     proven = divisor > 0
     assert (low[proven] <= centre[proven]).all()
