@@ -25,7 +25,7 @@ _FEW = 32
 """Likewise where there are often only a handful: with fewer the loops would be no vector instructions."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def pairs(count: int) -> NDArray[np.int64]:
     """The places that are compared, one after the other, to put `count` values in order: Batcher's odd-even merge sort.
 
@@ -167,27 +167,31 @@ def bounds(
 
 
 @njit(  # type: ignore[untyped-decorator]
-    "void(float64[::1], float64[:, ::1], int64[:, ::1], float64[::1], float64[::1])",
+    "void(float64[:, ::1], int64, int64, int64[::1], int64[:, ::1], float64[::1])",
     cache=True,
     nogil=True,
     error_model="numpy",
 )
 def robust_zscores(
-    now: NDArray[np.float64],
-    values: NDArray[np.float64],
+    data: NDArray[np.float64],
+    start: int,
+    now: int,
+    columns: NDArray[np.int64],
     compared: NDArray[np.int64],
     found: NDArray[np.float64],
-    divisor: NDArray[np.float64],
 ) -> None:
-    """`training.robust_zscore` of finite values with a series a column, and what it divides by."""
-    count, size = values.shape
+    """`training.robust_zscore` of row `now` and the rows from `start` on before it, all finite; NaN where it has none.
+
+    Row by row of a ring, each at its number modulo how many there are.
+    """
+    count, size = now - start, len(columns)
     held, centre, spread = np.zeros((count, _FEW)), np.empty(_FEW), np.empty(_FEW)
     for begin in range(0, size, _FEW):
         width = min(_FEW, size - begin)
         for row in range(count):
-            source, target = values[row, begin : begin + width], held[row]
+            source, target = data[(start + row) % len(data)], held[row]
             for column in range(width):
-                target[column] = source[column]
+                target[column] = source[columns[begin + column]]
         _few_in_order(held, compared)
         _middle(held, centre)
         for row in range(count):
@@ -196,8 +200,9 @@ def robust_zscores(
                 target[column] = abs(target[column] - centre[column])
         _few_in_order(held, compared)
         _middle(held, spread)
+        source = data[now % len(data)]
         for column in range(width):
             scaled, floor = MAD_SCALE * spread[column], RELATIVE_FLOOR * abs(centre[column])
-            by = scaled if scaled > floor else floor  # noqa: FURB136
-            found[begin + column] = (now[begin + column] - centre[column]) / by
-            divisor[begin + column] = by
+            divisor = scaled if scaled > floor else floor  # noqa: FURB136
+            score = (source[columns[begin + column]] - centre[column]) / divisor
+            found[begin + column] = score if divisor > 0 else np.nan

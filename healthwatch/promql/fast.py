@@ -6,21 +6,25 @@ some seconds; later ones take half a second, so nobody imports them who has no u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from healthwatch.promql.bounds import Bound, Bounds, Kind, of_deviation, places, tolerated
-from healthwatch.promql.training import Baseline, Result, TrainingFunction
+from healthwatch.promql.moving import Span
+from healthwatch.promql.training import TrainingFunction
 from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats
 
 if TYPE_CHECKING:
     from healthwatch.promql.ahead import Lookahead
+
+Scores: TypeAlias = Callable[[Span, Indices], "Floats | None"]
+"""Of some series of a window, NaN where there is no value; None where only the plain way will do."""
 
 _MOST_ROWS = 128
 """Longer windows are sorted more quickly by numpy."""
@@ -42,12 +46,10 @@ def deviation() -> Bound:
     return of_deviation if compiled is None else partial(_deviation, compiled)
 
 
-def training_function(plain: TrainingFunction) -> TrainingFunction:
-    """A function of our own, for baselines without gaps."""
-    compiled = loops() if plain.name == "robust_zscore" else None
-    if compiled is None:
-        return plain
-    return TrainingFunction(plain.name, partial(_robust_zscore, compiled, plain), plain.min_samples)
+def scores(function: TrainingFunction) -> Scores | None:
+    """A function of our own where no sample is missing; None where it has no loop."""
+    compiled = loops() if function.name == "robust_zscore" else None
+    return None if compiled is None else partial(_robust_zscores, compiled)
 
 
 def lookahead() -> type[Lookahead] | None:
@@ -77,10 +79,10 @@ def _by_gaps(count: int, most: int, unknown: int) -> NDArray[np.int64]:
     return np.array([(at.low, at.high, at.first, at.end) for at in found], np.int64)
 
 
-def _robust_zscore(compiled: ModuleType, plain: TrainingFunction, baseline: Baseline) -> Result:
-    values = baseline.values
-    if len(values) > _MOST_ROWS:
-        return plain.compare(baseline)
-    found, divisor = np.empty(len(baseline.now)), np.empty(len(baseline.now))
-    compiled.robust_zscores(baseline.now, values, compiled.pairs(len(values)), found, divisor)
-    return found, divisor > 0
+def _robust_zscores(compiled: ModuleType, span: Span, which: Indices) -> Floats | None:
+    if span.count > _MOST_ROWS:
+        return None
+    found = np.empty(len(which))
+    columns, compared = span.ring_columns(which), compiled.pairs(span.count)
+    compiled.robust_zscores(span.part.ring.data, span.start, span.now, columns, compared, found)
+    return found

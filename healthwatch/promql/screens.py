@@ -210,7 +210,7 @@ class Arbiter:
     def __init__(self, pattern: Pattern, moving: Moving, screen: Screen) -> None:
         self._least = math.inf
         self._function, self._min_samples = pattern.function, pattern.min_samples
-        self._gapless = fast.training_function(pattern.function)
+        self._scores = fast.scores(pattern.function)
         self.moving, self._screen = moving, screen
         self._foreseen: Mapping[int, Decided] = {}  # by tick
         self._foreseen_at = -1  # by what the history had written
@@ -253,7 +253,7 @@ class Arbiter:
     def _decide(self, span: Span, bound: float) -> Decided | None:
         if bound not in self._decided:
             doubtful = self._doubtful(span, bound * (1 - _SLACK))
-            self._decided[bound] = None if doubtful is None else self._computed(doubtful)
+            self._decided[bound] = None if doubtful is None else self._computed(span, doubtful)
         return self._decided[bound]
 
     def _doubtful(self, span: Span, bound: float) -> Indices | None:
@@ -287,12 +287,14 @@ class Arbiter:
         """The series for which the limits mean nothing."""
         return span.ragged if span.count - span.gaps >= self._min_samples else span.irregular
 
-    def _computed(self, which: Indices) -> Decided:
-        """The plain way for some of the series."""
+    def _computed(self, span: Span, which: Indices) -> Decided:
+        """The function itself for some of the series."""
         labels = self.moving.selection.labels.nameless()
         if not len(which):
             return Decided.of_none(labels)
-        baseline = self.moving.baseline(which)
-        function = self._gapless if baseline.gapless else self._function
-        found, defined = training.evaluate(function, baseline, self._min_samples)
-        return Decided.of(labels, which, found, defined & (found == found))  # a NaN is no data (R4)
+        gapless = self.moving.gapless(which) is None
+        found = self._scores(span, which) if gapless and self._scores is not None else None
+        if found is not None:
+            return Decided.of(labels, which, found, found == found)  # a NaN is no data (R4)
+        values, defined = training.evaluate(self._function, self.moving.baseline(which), self._min_samples)
+        return Decided.of(labels, which, values, defined & (values == values))

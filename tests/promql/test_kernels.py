@@ -12,8 +12,10 @@ from hypothesis.extra import numpy as hnp
 
 from healthwatch.promql import Program, fast, parse, sums
 from healthwatch.promql.bounds import of_deviation, of_median
-from healthwatch.promql.training import TRAINING, Baseline, evaluate
-from healthwatch.stream import History, SeriesTable, tick_of
+from healthwatch.promql.moving import Span
+from healthwatch.promql.select import Selection
+from healthwatch.promql.training import TRAINING, evaluate
+from healthwatch.stream import TICKS_PER_STEP, Frame, History, SeriesTable, tick_of
 
 WINDOWED = [
     "sum_over_time(x[30])",
@@ -159,21 +161,40 @@ def test_the_compiled_bounds_are_those_of_numpy(
 def test_the_compiled_scores_are_those_of_numpy(rows: int, size: int) -> None:
     pytest.importorskip("numba", reason="needs the fast extra")
     plain = TRAINING["robust_zscore"]
-    quick, rng = fast.training_function(plain), np.random.default_rng(rows)
-    assert quick is not plain
-    values = rng.lognormal(0, 1, (rows, size))
-    now = rng.lognormal(0, 2, size)
-    now[0] = np.inf
-    values[:, size // 2] = 3.0
-    values[:, size // 3] = 0.0
+    scores, rng = fast.scores(plain), np.random.default_rng(rows)
+    assert scores is not None
+    assert fast.scores(TRAINING["ema_ratio"]) is None
     for scale in (1.0, -1e-310, 1e308, -1e308):
+        table = SeriesTable()
+        series, history = table.register("x", [{"i": str(i)} for i in range(size)]), History(table)
+        selection = Selection(history, "x", ())
+        history.retain(lambda _: lambda newest: newest - (rows + 1) * TICKS_PER_STEP)
+        for step in range(1, 3 * rows + 40):  # so the ring goes round
+            frame, values = Frame(step), rng.lognormal(0, 1, size)
+            values[size // 2] = 3.0 if step % 3 else 5.0
+            values[size // 3] = 0.0
+            with np.errstate(all="ignore"):
+                frame.add(series, np.clip(values * scale, -1.7e308, 1.7e308))
+            frame.close()
+            history.extend(frame)
+        frame = Frame(step + 1)
+        frame.add(series, rng.choice([1.0, np.inf, np.nan], size))
+        frame.close()
+        history.extend(frame)
+        ring = history.ring("x")
+        part = selection.parts[0]
+        assert ring.first > 0
+        span = Span(part, ring.end - 1 - rows, ring.end - 1, tick_of(step + 1), rows * TICKS_PER_STEP)
+        which = np.flatnonzero(rng.random(size) < 0.8)
         with np.errstate(all="ignore"):
-            scaled = np.clip(values * scale, -1.7e308, 1.7e308)
-            baseline = Baseline(now, scaled, lambda: np.arange(rows), 0, 10, gapless=True)
-            found, expected = (evaluate(each, baseline, min_samples=1) for each in (quick, plain))
-        assert np.array_equal(found[1], expected[1])
-        assert found[0][found[1]].tobytes() == expected[0][found[1]].tobytes()
-    assert np.count_nonzero(found[1]) >= size - 2
+            found = scores(span, which)
+            expected, defined = evaluate(plain, span.baseline(which), min_samples=1)
+        if rows > 128:
+            assert found is None
+        else:
+            assert found is not None
+            assert (found == found).tolist() == (defined & (expected == expected)).tolist()
+            assert found[found == found].tobytes() == expected[found == found].tobytes()
 
 
 def score_limits(window: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
