@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from healthwatch.promql.bounds import ROUNDED
+from healthwatch.promql.limits import LEAST, MOST
 from healthwatch.promql.training import MAD_SCALE, RELATIVE_FLOOR
 
 Samples: TypeAlias = NDArray[np.floating[Any]]
@@ -164,6 +165,18 @@ def bounds(
             floor = RELATIVE_FLOOR * middle
             centre[begin + column] = middle
             divisor[begin + column] = known if known > floor else floor  # noqa: FURB136
+
+
+@njit(  # type: ignore[untyped-decorator]
+    "void(float64[::1], float64[::1], float64, float64[::1])", cache=True, nogil=True, error_model="numpy"
+)
+def limits(centre: NDArray[np.float64], divisor: NDArray[np.float64], bound: float, found: NDArray[np.float64]) -> None:
+    """`limits.limit_of`."""
+    for column in range(len(found)):
+        apart = divisor[column] * bound
+        limit = centre[column] + apart
+        proven = divisor[column] > LEAST and apart < MOST and limit == limit
+        found[column] = limit if proven else -np.inf
 
 
 @njit(  # type: ignore[untyped-decorator]

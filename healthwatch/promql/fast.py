@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from healthwatch.promql import limits
 from healthwatch.promql.bounds import Bound, Bounds, Kind, of_deviation, places, tolerated
+from healthwatch.promql.limits import LimitOf
 from healthwatch.promql.moving import Span
 from healthwatch.promql.training import TrainingFunction
 from healthwatch.promql.vector import Indices
@@ -44,6 +46,12 @@ def deviation() -> Bound:
     """`of_deviation`."""
     compiled = loops()
     return of_deviation if compiled is None else partial(_deviation, compiled)
+
+
+def limit_of() -> LimitOf:
+    """`limits.limit_of` where there is a centre."""
+    compiled = loops()
+    return limits.limit_of if compiled is None else partial(_limit_of, compiled)
 
 
 def scores(function: TrainingFunction) -> Scores | None:
@@ -77,6 +85,14 @@ def _by_gaps(count: int, most: int, unknown: int) -> NDArray[np.int64]:
     """`places` for every number of gaps, as rows."""
     found = [places(count, gaps, unknown) for gaps in range(most + 1)]
     return np.array([(at.low, at.high, at.first, at.end) for at in found], np.int64)
+
+
+def _limit_of(compiled: ModuleType, centre: Floats | None, divisor: Floats, bound: float) -> Floats:
+    if centre is None:
+        return limits.limit_of(centre, divisor, bound)
+    found = np.empty(len(divisor))
+    compiled.limits(centre, divisor, bound, found)
+    return found
 
 
 def _robust_zscores(compiled: ModuleType, span: Span, which: Indices) -> Floats | None:

@@ -81,7 +81,7 @@ def _far_average(window: int, blocks: Callable[[], Blocks]) -> Screen:
 
 
 def _deviation(_: int, __: Callable[[], Blocks]) -> Screen:
-    return Turns(fast.deviation(), 6)
+    return Turns(fast.deviation(), 6, fast.limit_of())
 
 
 SCREENS: dict[str, tuple[NewScreen, NewScreen, float]] = {

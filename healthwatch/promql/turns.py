@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from healthwatch.promql.bounds import Bound, Kind
-from healthwatch.promql.limits import Limits, limit_of
+from healthwatch.promql.limits import LimitOf, Limits, limit_of
 from healthwatch.promql.moving import NO_SERIES, Span
 from healthwatch.promql.vector import Indices
 from healthwatch.stream.ring import Floats
@@ -49,12 +49,12 @@ class Turn:
 class Turns:
     """The screen of a function whose centre and divisor `bound` bounds."""
 
-    def __init__(self, bound: Bound, part: int) -> None:
+    def __init__(self, bound: Bound, part: int, limit: LimitOf = limit_of) -> None:
         """A series has its turn once in this part of a window. Later, and bounds exclude fewer; sooner, and more is
         sorted.
         """
-        self._bound, self._part = bound, part
-        self._limits = Limits()
+        self._bound, self._part, self._limit_of = bound, part, limit
+        self._limits = Limits(limit)
         self._turns: list[Turn] = []
         self._apart = 1  # rows from one turn of a series to its next
         self._rows = 0  # of the window when the turns were dealt
@@ -82,7 +82,7 @@ class Turns:
         """Limits from all of the window."""
         if len(which) < _WORTH_SORTING:
             return None
-        return limit_of(*self._bound((span.columns(which),), _kind(span), NO_SERIES, 0), bound)
+        return self._limit_of(*self._bound((span.columns(which),), _kind(span), NO_SERIES, 0), bound)
 
     def _deal(self, span: Span, turns: Sequence[Turn]) -> None:
         """Take turns that are over at a time, as after a pause, so that the next ones are not."""
