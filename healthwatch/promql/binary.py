@@ -95,11 +95,13 @@ def _with_scalar(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compu
         labels = source.labels.nameless() if drops_name else source.labels
         other = lefts if vector_is_right else rights
         number = other.scalar
+        grade = min(source.grade, NO_NAN) if number and math.isfinite(number) else 0
         if ordered is not None and source.complete() and len(labels):
             extreme = source.greatest if upwards else source.least
-            if not ordered(extreme, number) and extreme == extreme and number == number:
-                return labels.clear()
-        grade = min(source.grade, NO_NAN) if number and math.isfinite(number) else 0
+            if extreme == extreme and number == number:
+                if not ordered(extreme, number):
+                    return labels.clear()
+                grade = NO_NAN
         result = Vector(labels, source.values, source.kept, source.known, grade=grade)
         return _operated(node, result, lefts.values, rights.values)
 

@@ -195,7 +195,9 @@ class Moving:
 def _unusual(span: Span, rows: range) -> list[Indices]:
     """Of each row that has any, the series whose value is not finite."""
     part = span.part
-    unusual = [row for row in rows if not span.finite(row)]
+    unusual = [row for row in rows if part.ring.state(row) > FINITE]
+    if not unusual:
+        return []
     if part.whole:
         return [part.ring.unusual(row) for row in unusual]
     return [(~np.isfinite(span.row(row))).nonzero()[0] for row in unusual]

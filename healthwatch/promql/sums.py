@@ -149,7 +149,8 @@ def mean_groups(values: Floats, starts: Indices, counts: Indices, *, positive: b
     """The mean of each run of `values`; finite wherever its members are."""
     total = sum_groups(values, starts, positive=positive)
     mean = total / counts
-    for group in np.flatnonzero(np.isinf(total)):
+    infinite = np.isinf(total)
+    for group in infinite.nonzero()[0] if infinite.any() else ():
         members = values[starts[group] : starts[group] + counts[group]]
         if np.isfinite(members).all():
             number = counts[group : group + 1].astype(np.float64)

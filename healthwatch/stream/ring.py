@@ -211,7 +211,7 @@ class Ring:
 
     def _inspect(self, row: int) -> int:
         values = self.row(row)
-        least, most = values.min(initial=0.0), values.max(initial=0.0)  # both are NaN where one value is
+        least, most = np.minimum.reduce(values, initial=0.0), np.maximum.reduce(values, initial=0.0)  # NaN if one is
         if math.isfinite(least) and math.isfinite(most):
             found = FINITE if least < 0 else POSITIVE
         elif not np.isnan(values).any():
