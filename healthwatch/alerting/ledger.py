@@ -37,6 +37,9 @@ from healthwatch.alerting.verdicts import Seen
 _MANY, _FEW = 8, 4
 """From so many alerts on columns are faster; below so few all of them are objects again."""
 
+_HANDFUL = 64
+"""Up to so many places a set is the quickest way to tell them apart."""
+
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -156,12 +159,12 @@ class Ledger:
     def _unknown(self, seen: Seen) -> Rows:
         """The places where something breaches that has no alert."""
         places, breach = self._table.places, seen.breach
-        if seen.places is not None and not len(places):
-            known = [entry.place for entry in self._few]
+        if not len(self):
+            return breach.nonzero()[0] if seen.places is None else seen.places
+        if seen.places is not None and len(seen.places) + len(places) <= _HANDFUL:
+            known = {*places.tolist(), *[entry.place for entry in self._few]}
             fresh = [place for place in seen.places.tolist() if place not in known]
             return seen.places if len(fresh) == len(seen.places) else np.array(fresh, np.intp)
-        if not len(self):
-            return breach.nonzero()[0]
         begins = breach.copy()  # over the whole result: far quicker than a difference of two sets of places
         if len(places):
             begins[places if places[-1] >= 0 else places[places >= 0]] = False

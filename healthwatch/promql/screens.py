@@ -80,13 +80,17 @@ def _far_average(window: int, blocks: Callable[[], Blocks]) -> Screen:
     return Smoothing(window, blocks())
 
 
-def _deviation(_: int, __: Callable[[], Blocks]) -> Screen:
+def _close_deviation(_: int, __: Callable[[], Blocks]) -> Screen:
     return Turns(fast.deviation(), 6, fast.limit_of())
+
+
+def _far_deviation(_: int, __: Callable[[], Blocks]) -> Screen:
+    return Turns(fast.deviation(), 5, fast.limit_of())
 
 
 SCREENS: dict[str, tuple[NewScreen, NewScreen, float]] = {
     "spike_ratio": (_close_median, _far_median, 2.5),
-    "robust_zscore": (_deviation, _deviation, 0.0),
+    "robust_zscore": (_close_deviation, _far_deviation, 5.0),
     "ema_ratio": (_close_average, _far_average, 3.0),
 }
 """For a bound close to 1, and for one that is so many times as much."""
