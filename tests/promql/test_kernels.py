@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from healthwatch.promql import Program, fast, parse, sums
 from healthwatch.promql.bounds import of_deviation, of_median
+from healthwatch.promql.limits import limit_of
 from healthwatch.promql.moving import Span
 from healthwatch.promql.select import Selection
 from healthwatch.promql.training import TRAINING, evaluate
@@ -195,6 +196,20 @@ def test_the_compiled_scores_are_those_of_numpy(rows: int, size: int) -> None:
             assert found is not None
             assert (found == found).tolist() == (defined & (expected == expected)).tolist()
             assert found[found == found].tobytes() == expected[found == found].tobytes()
+
+
+@pytest.mark.extras
+@given(
+    bounds=hnp.arrays(np.float64, (2, 12), elements=st.sampled_from([0.0, -1.0, 1e-40, 3.5, 1e300]) | st.floats()),
+    times=st.sampled_from([0.01, 6.0, 1e6]),
+)
+def test_the_compiled_limits_are_those_of_numpy(bounds: np.ndarray, times: float) -> None:
+    pytest.importorskip("numba", reason="needs the fast extra")
+    quick = fast.limit_of()
+    assert quick is not limit_of
+    with np.errstate(all="ignore"):
+        assert quick(bounds[0], bounds[1], times).tobytes() == limit_of(bounds[0], bounds[1], times).tobytes()
+        assert quick(None, bounds[1], times).tobytes() == limit_of(None, bounds[1], times).tobytes()
 
 
 def score_limits(window: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
