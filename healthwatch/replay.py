@@ -19,6 +19,7 @@ from healthwatch.recording import Reload, Run, recall, revive, rows_of, write_ru
 from healthwatch.rulefile import Rule, load_rules
 from healthwatch.rulefile.load import BUILTIN
 from healthwatch.rulefile.model import Loaded
+from healthwatch.rulefile.shipped import meant
 from healthwatch.stream import Frame, SeriesTable
 
 Overrides = Mapping[str, Mapping[str, Any]]
@@ -250,7 +251,7 @@ def _unknown(params: Params, known: Mapping[str, Collection[str]]) -> Iterator[D
     """Parameters that no rule has: a changed number that changes nothing would look like an answer."""
     for rule, values in params.items():
         if rule not in known:
-            mend = suggest(rule, known, "rules")
+            mend = meant(rule, known, "rules")
             yield Diagnostic("HW014", "error", f'no rule is called "{rule}"', help=mend)
             continue
         for name in [name for name in values if name not in known[rule]]:

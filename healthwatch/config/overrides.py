@@ -8,13 +8,14 @@ from typing import Any
 from healthwatch.config.section import Section
 from healthwatch.diagnostics import Diagnostic, suggest
 from healthwatch.rulefile.model import Loaded
+from healthwatch.rulefile.shipped import meant
 
 
 def check_overrides(section: Section, overrides: Mapping[str, Mapping[str, Any]], rules: Loaded) -> None:
     """Report rules and parameters that there are not, and what is wrong with a rule only because of its override."""
     for name, override in overrides.items():
         if name not in rules.parameters:
-            mend = suggest(name, rules.parameters, "loaded rules")
+            mend = meant(name, rules.parameters)
             section.report("HW014", f'no rule is called "{name}"', "override", name, at_key=True, help=mend)
             continue
         for param in override.get("params", {}):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from healthwatch.diagnostics import Diagnostic, Severity, likely_typo, suggest
 from healthwatch.promql import ast
 from healthwatch.rulefile import template
 from healthwatch.rulefile.draft import Draft
 from healthwatch.rulefile.resultlabels import result_labels
+from healthwatch.rulefile.shipped import meant, shipped
 from healthwatch.stream.catalogue import Metric
 from healthwatch.yamlfile import Document
 
@@ -40,7 +41,7 @@ def groups(document: Document) -> list[Diagnostic]:
     return found
 
 
-def inhibition(drafts: Sequence[Draft], shipped: Callable[[], Set[str]]) -> None:
+def inhibition(drafts: Sequence[Draft]) -> None:
     """Fill in `inhibited_by` with the loaded rules; unknown names and cycles are errors."""
     loaded = {draft.name for draft in drafts if draft.enabled}
     known = {draft.name for draft in drafts}
@@ -50,7 +51,7 @@ def inhibition(drafts: Sequence[Draft], shipped: Callable[[], Set[str]]) -> None
         unknown = [(n, name) for n, name in enumerate(wanted) if name not in known]
         unknown = [(n, name) for n, name in unknown if name not in shipped()]
         for position, name in unknown:
-            mend = suggest(name, known, "loaded rules")
+            mend = meant(name, known)
             draft.report("HW014", f'no rule is called "{name}"', "inhibited_by", position, help=mend)
     _cycles(drafts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -49,7 +49,7 @@ def load_rules(sources: Sequence[str | Path], overrides: Overrides | None = None
         for document in opened:
             drafts += _drafts(document, overrides or {}, diagnostics)
     crosscheck.names(drafts)
-    crosscheck.inhibition(drafts, _shipped_names)
+    crosscheck.inhibition(drafts)
     declared = {
         name: metric if isinstance(metric, dict) else {}
         for document in documents
@@ -196,10 +196,3 @@ def declared_metric(name: str, declared: Mapping[str, Any]) -> Metric:
 def _nothing(document: Document) -> Diagnostic:
     span = Span(document.file, 0, 0, 0)
     return Diagnostic("HW021", "error", "this file is empty", span, help="a rule file begins with groups:")
-
-
-@cache
-def _shipped_names() -> frozenset[str]:
-    """The alerts of all packs: a rule may name one that is not loaded."""
-    documents = (yamlfile.load(resources.path(f"rules/{pack}.yaml"), pack) for pack in resources.packs())
-    return frozenset(rule["alert"] for document in documents for _, _, rule in _rules(document.data))

@@ -26,6 +26,7 @@ class WrittenSeries:
     labels: LabelSet
     values: tuple[Sample, ...]
     micro_steps: int | None = None
+    span: Span | None = None  # of its name and labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,8 @@ class _Reader:
         if series is None or values is None:
             return None
         metric, labels = series
-        return WrittenSeries(metric, labels, values, section.get("micro_steps"))
+        span = section.document.value_span((*section.path, "series"))
+        return WrittenSeries(metric, labels, values, section.get("micro_steps"), span)
 
     def alert_test(self, section: Section) -> AlertTest:
         return AlertTest(

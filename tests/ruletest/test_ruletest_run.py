@@ -292,6 +292,46 @@ class TestMistakes:
         assert [line for _, line, _ in found] == [3], problems(report)
         assert message in found[0][2]
 
+    @pytest.mark.parametrize(
+        ("name", "mend"),
+        [
+            ("ExpertDead", "it is in builtin:moe, which is not loaded"),
+            ("ExprtDead", 'did you mean "ExpertDead" of builtin:moe?'),
+            ("Hihg", 'did you mean "High"?'),
+            ("Zzz", "loaded rules: High, NormSpike"),
+        ],
+    )
+    def test_a_rule_that_is_not_loaded_is_found_where_it_is(self, run, name, mend):
+        (found,) = run(f"  - alert_rule_test: [{{eval_time: 1, alertname: {name}}}]\n").files[0].diagnostics
+        assert (found.code, found.help) == ("HW014", mend)
+
+    @pytest.mark.parametrize(
+        ("test", "told"),
+        [
+            (
+                "  - input_series: [{series: 'los{a=\"b\"}', values: 1}]\n",
+                'no rule and no expression of this test reads "los"',
+            ),
+            (
+                "  - {input_series: [{series: loss, values: 1}], promql_expr_test: [{expr: sum(lss), eval_time: 1}]}\n",
+                'no series of this test is called "lss"',
+            ),
+        ],
+    )
+    def test_what_would_pass_for_no_reason_is_told(self, run, test, told):
+        report = run(test)
+        assert report.exit_code == 0
+        (found,) = report.files[0].diagnostics
+        assert (found.code, found.severity, found.span.line, found.message) == ("HW043", "warning", 3, told)
+        assert found.help == 'did you mean "loss"?'
+
+    def test_a_selector_without_a_name_reads_what_it_matches(self, run):
+        rules = "groups: [{name: g, rules: [{alert: A, expr: '{__name__=~\"lo.*\"} > 5', labels: {severity: info}}]}]"
+        report = run("  - input_series: [{series: loss, values: 1}, {series: grad_norm, values: 1}]\n", rules=rules)
+        assert [found.message for found in report.files[0].diagnostics] == [
+            'no rule and no expression of this test reads "grad_norm"'
+        ]
+
     def test_rules_that_cannot_be_used(self, run):
         report = run("  - {}\n", rules="groups: [{name: g, rules: [{alert: A, expr: 'los > 1'}]}]")
         assert report.exit_code == 2
