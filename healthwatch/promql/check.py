@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from healthwatch.diagnostics import did_you_mean
-from healthwatch.promql import ast
+from healthwatch.promql import ast, hints
 from healthwatch.promql.ast import Expr, Problem, Span, ValueType
 from healthwatch.promql.regex import compile_regex
 from healthwatch.promql.selectors import valid_label
 from healthwatch.promql.signatures import FUNCTIONS, Signature
-from healthwatch.promql.syntax import COMPARISONS, SET_OPERATORS
+from healthwatch.promql.syntax import COMPARISONS, PARAMETRIC, SET_OPERATORS
 
 _WORDS: dict[ValueType, str] = {
     "scalar": "a number",
@@ -23,12 +25,11 @@ _LEAVES: dict[type, ValueType] = {
     ast.MatrixSelector: "matrix",
 }
 _LOOKS_AHEAD = frozenset(("start", "end", "range", "step"))
-_RENAMED = {"holt_winters": "double_exponential_smoothing"}
 
 
-def check(tree: Expr, *, rule: bool) -> list[Problem]:
-    """Every function, argument and operand that does not fit, in source order."""
-    checker = _Checker(rule=rule)
+def check(tree: Expr, text: str, *, rule: bool) -> list[Problem]:
+    """Every function, argument and operand that does not fit, in source order; `text` is what `tree` was read from."""
+    checker = _Checker(text, rule=rule)
     found = checker.type_of(tree)
     if rule and found in ("matrix", "string"):
         checker.report("HW105", f"a rule needs a vector or a number, this is {_WORDS[found]}", tree.span)
@@ -37,11 +38,12 @@ def check(tree: Expr, *, rule: bool) -> list[Problem]:
 
 def type_of(tree: Expr) -> ValueType | None:
     """What an expression that has no problems evaluates to."""
-    return _Checker(rule=False).type_of(tree)
+    return _Checker("", rule=False).type_of(tree)
 
 
 class _Checker:
-    def __init__(self, *, rule: bool) -> None:
+    def __init__(self, text: str, *, rule: bool) -> None:
+        self.text = text
         self.rule = rule
         self.problems: list[Problem] = []
 
@@ -67,10 +69,11 @@ class _Checker:
             case _:
                 return _LEAVES[type(node)]
 
-    def expect(self, node: Expr, wanted: ValueType, user: str) -> None:
+    def expect(self, node: Expr, wanted: ValueType, user: str, mend: str = "") -> None:
+        """`mend` says what to write in place of a range."""
         found = self.type_of(node)
         if found is not None and found != wanted:
-            help_ = _advice(found, wanted)
+            help_ = (mend if found == "matrix" else "") or _advice(found, wanted)
             self.report("HW105", f"{user} takes {_WORDS[wanted]}, this is {_WORDS[found]}", node.span, help_)
 
     def _unary(self, inner: Expr) -> ValueType | None:
@@ -81,7 +84,8 @@ class _Checker:
         return found
 
     def _binary(self, node: ast.Binary) -> ValueType | None:
-        sides = [self._operand(node.op, side) for side in (node.left, node.right)]
+        whole = node if isinstance(node.right, ast.Subquery) else None
+        sides = [self._operand(node.op, node.left), self._operand(node.op, node.right, whole)]
         if node.op in SET_OPERATORS:
             for side, found in zip((node.left, node.right), sides, strict=True):
                 if found == "scalar":
@@ -95,21 +99,54 @@ class _Checker:
             return None
         return "vector" if "vector" in sides else "scalar"
 
-    def _operand(self, op: str, side: Expr) -> ValueType | None:
+    def _operand(self, op: str, side: Expr, whole: ast.Binary | None = None) -> ValueType | None:
+        """`whole` where the side is a subquery that may have been meant to have all of it inside."""
         found = self.type_of(side)
         if found in ("string", "matrix"):
-            help_ = _advice(found, "vector")
+            help_ = _advice(found, "vector") if whole is None else self._in_parentheses(whole, side)
             self.report("HW105", f'"{op}" takes numbers and vectors, this is {_WORDS[found]}', side.span, help_)
             return None
         return found
 
+    def _in_parentheses(self, whole: ast.Binary, side: Expr) -> str:
+        inner = side.expr.span[1] if isinstance(side, ast.Subquery) else side.span[1]
+        window = self.text[inner : side.span[1]].strip()
+        return f"put what the window is of in parentheses: ({self.text[whole.span[0] : inner]}){window}"
+
     def _aggregate(self, node: ast.Aggregate) -> ValueType:
+        wanted: ValueType = "string" if node.op == "count_values" else "scalar"
+        both = (node.param, node.expr) if node.param is not None and node.op in PARAMETRIC else ()
+        if self._swapped(node.op, both, (wanted, "vector")):
+            return "vector"
         if node.param is not None:
-            self.expect(node.param, "string" if node.op == "count_values" else "scalar", f"the parameter of {node.op}")
+            self.expect(node.param, wanted, f"the parameter of {node.op}")
             if node.op == "count_values":
                 self._label_name(node.param)
-        self.expect(node.expr, "vector", node.op)
+        self.expect(node.expr, "vector", node.op, self._along_the_window(node.op, (node.param, node.expr)))
         return "vector"
+
+    def _along_the_window(self, user: str, args: Iterable[Expr | None]) -> str:
+        """What was meant by an aggregation or a function of a range."""
+        name = f"{user}_over_time"
+        return f"write {name}({self._listed(args)})" if name in FUNCTIONS else ""
+
+    def _swapped(self, user: str, args: tuple[Expr, ...], wanted: tuple[ValueType, ...]) -> bool:
+        """Two arguments that are right the other way round, told as one problem."""
+        found = tuple(map(_outline, args))
+        if len(args) != 2 or found != (*reversed(wanted),) or found == wanted:
+            return False
+        for arg in args:
+            self.type_of(arg)
+        span = (args[0].span[0], args[1].span[1])
+        mend = f"write {user}({self._written(args[1])}, {self._written(args[0])})"
+        self.report("HW105", f"the arguments of {user} are the wrong way round", span, mend)
+        return True
+
+    def _written(self, node: Expr) -> str:
+        return self.text[slice(*node.span)]
+
+    def _listed(self, args: Iterable[Expr | None]) -> str:
+        return ", ".join(self._written(arg) for arg in args if arg is not None)
 
     def _pattern(self, node: Expr) -> None:
         node = ast.unwrapped(node)
@@ -135,9 +172,12 @@ class _Checker:
             message = f"{node.function}() looks at the evaluated range, which a rule can't do"
             self.report("HW108", message, node.name_span)
         self._count(node, signature)
+        if self._swapped(node.function, node.args, signature.args):
+            return signature.result
+        mend = self._along_the_window(node.function, node.args)
         for position, arg in enumerate(node.args):
             if signature.args and (signature.most is None or position < signature.most):
-                self.expect(arg, signature.type_of(position), node.function)
+                self.expect(arg, signature.type_of(position), node.function, mend)
             else:
                 self.type_of(arg)
         if node.function in ("label_replace", "label_join") and len(node.args) > 1:
@@ -147,12 +187,13 @@ class _Checker:
         return signature.result
 
     def _unknown(self, node: ast.Call) -> None:
-        name = node.function
+        name, args = node.function, self._listed(node.args)
         if name.startswith("histogram_") or name == "info":
             what = "the function info" if name == "info" else f"{name} works on histograms, which are"
-            self.report("HW109", f"{what} {'is ' if name == 'info' else ''}not supported", node.name_span)
+            help_ = hints.of_histogram(name, args)
+            self.report("HW109", f"{what} {'is ' if name == 'info' else ''}not supported", node.name_span, help_)
             return
-        help_ = did_you_mean(_RENAMED.get(name, name), FUNCTIONS)
+        help_ = hints.of_function(name, args) or did_you_mean(name, FUNCTIONS)
         self.report("HW103", f'no function is called "{name}"', node.name_span, help_)
 
     def _count(self, node: ast.Call, signature: Signature) -> None:
@@ -167,6 +208,23 @@ class _Checker:
             return
         message = f"{node.function} takes {'' if most == least else takes}{wanted}, not {given}"
         self.report("HW104", message, span, signature.text)
+
+
+def _outline(node: Expr) -> ValueType | None:
+    """The type that a node seems to have, whatever may be wrong inside."""
+    match node:
+        case ast.Paren(expr=inner) | ast.Unary(expr=inner):
+            return _outline(inner)
+        case ast.Binary(left=left, right=right):
+            return "scalar" if _outline(left) == _outline(right) == "scalar" else "vector"
+        case ast.Call(function=function):
+            return FUNCTIONS[function].result if function in FUNCTIONS else None
+        case ast.Subquery():
+            return "matrix"
+        case ast.Aggregate():
+            return "vector"
+        case _:
+            return _LEAVES[type(node)]
 
 
 def _arguments(count: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
+from healthwatch.promql import hints
 from healthwatch.promql.ast import Problem, Span
 from healthwatch.promql.tokens import Kind, Token
 
@@ -61,11 +62,11 @@ class Cursor:
     def accept(self, *words: str) -> Token | None:
         return self.take() if self.at(*words) else None
 
-    def expect(self, word: str, what: str = "") -> Token:
-        return self.take() if self.at(word) else self.unexpected(what or f'"{word}"')
+    def expect(self, word: str, what: str = "", help: str = "") -> Token:  # noqa: A002
+        return self.take() if self.at(word) else self.unexpected(what or f'"{word}"', help)
 
-    def expect_kind(self, what: str, *kinds: Kind) -> Token:
-        return self.take() if self.now.kind in kinds else self.unexpected(what)
+    def expect_kind(self, what: str, *kinds: Kind, help: str = "") -> Token:  # noqa: A002
+        return self.take() if self.now.kind in kinds else self.unexpected(what, help)
 
     def listed(self, item: Callable[[], Item], what: str, close: str, *, trailing: bool = False) -> list[Item]:
         """What stands between the bracket just taken and `close`, separated by commas; perhaps nothing."""
@@ -85,13 +86,14 @@ class Cursor:
     def fail(self, message: str, span: Span, help: str = "", code: str = "HW101") -> NoReturn:  # noqa: A002
         raise SyntaxProblem(Problem(code, message, span, help))
 
-    def unexpected(self, wanted: str) -> NoReturn:
+    def unexpected(self, wanted: str, help: str = "") -> NoReturn:  # noqa: A002
         """The current token can't stand here."""
         token = self.now
         if self.at_experimental():
             self.fail(f'"{token.text}" is experimental syntax and not supported', token.span, code="HW109")
         found = "the expression ends" if token.kind == "end" else f'"{token.text}" stands'
-        self.fail(f"{found} where {wanted} must follow", token.span)
+        mend = help or hints.of_unexpected(self.tokens[: self.position], self.tokens[self.position :])
+        self.fail(f"{found} where {wanted} must follow", token.span, mend)
 
     def refuse_unit(self, token: Token) -> None:
         """Rule files count steps: a unit is refused in them."""

@@ -67,7 +67,7 @@ def parse(text: str, params: Params | None = None, *, rule: bool = True) -> Pars
     lexed = tokenize(text, params)
     if any(problem.code != UNDEFINED for problem in lexed.problems):
         return Parsed(None, lexed.problems)
-    tree, problems = _read(lexed.tokens, rule=rule)
+    tree, problems = _read(text, lexed.tokens, rule=rule)
     if lexed.problems:
         undefined = {problem.span for problem in lexed.problems}
         problems = [*lexed.problems, *(problem for problem in problems if problem.span not in undefined)]
@@ -76,7 +76,7 @@ def parse(text: str, params: Params | None = None, *, rule: bool = True) -> Pars
     return Parsed(Expression(text, tree), ())
 
 
-def _read(tokens: tuple[Token, ...], *, rule: bool) -> tuple[Expr | None, list[Problem]]:
+def _read(text: str, tokens: tuple[Token, ...], *, rule: bool) -> tuple[Expr | None, list[Problem]]:
     cursor = Cursor(tokens, rule=rule)
     try:
         tree = read_expression(cursor)
@@ -84,7 +84,7 @@ def _read(tokens: tuple[Token, ...], *, rule: bool) -> tuple[Expr | None, list[P
         return None, [*cursor.problems, stop.problem]
     if _height(tree) > MAX_DEPTH:
         return None, [Problem("HW116", f"this nests more than {MAX_DEPTH} levels deep", tree.span)]
-    return tree, [*cursor.problems, *check(tree, rule=rule)] or refusal(tokens)
+    return tree, [*cursor.problems, *check(tree, text, rule=rule)] or refusal(tokens)
 
 
 def _height(tree: Expr) -> int:

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Literal, TypeVar
 
-from healthwatch.promql import ast
+from healthwatch.promql import ast, hints
 from healthwatch.promql.ast import Expr, Matcher
 from healthwatch.promql.cursor import Cursor
 from healthwatch.promql.regex import compile_regex
@@ -50,7 +50,8 @@ def _matcher(cursor: Cursor) -> Matcher | Token:
     if not cursor.at(*_OPERATORS):
         cursor.unexpected("=, !=, =~ or !~")
     op = _OPERATORS[cursor.take().text]
-    value = cursor.expect_kind("a string", "string")
+    mend = hints.of_label_value(name, op, cursor.tokens[cursor.position :])
+    value = cursor.expect_kind("a string", "string", help=mend)
     if op in ("=~", "!~"):
         _check_regex(cursor, value)
     return Matcher(name, op, value.string, (label.span[0], value.span[1]))
@@ -172,8 +173,13 @@ def _at(cursor: Cursor, keyword: Token, expr: Expr, *, again: bool) -> Expr:
         at = ast.At(_signed(cursor, "a step, start() or end()")[0], None)
     if cursor.rule:
         span = (keyword.span[0], cursor.end)
-        cursor.report("HW108", '"@" fixes a step, which a rule can\'t do: it must not look ahead', span)
-    if _is_placed(cursor, keyword, expr, again=again):
+        cursor.report(
+            "HW108",
+            '"@" fixes a step, which a rule can\'t do: it must not look ahead',
+            span,
+            "a rule may look back: x offset 10",
+        )
+    elif _is_placed(cursor, keyword, expr, again=again):
         return _modified(expr, cursor.end, at=at)
     return expr
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NoReturn
 
-from healthwatch.promql import ast
+from healthwatch.promql import ast, hints
 from healthwatch.promql.ast import Expr
 from healthwatch.promql.cursor import Cursor
 from healthwatch.promql.selectors import read_postfix, read_selector, valid_label
@@ -71,13 +71,13 @@ def _matching(cursor: Cursor, operator: Token) -> ast.Matching | None:
     kind = cursor.accept("on", "ignoring")
     if kind is None:
         return None
-    labels = _labels(cursor)
+    labels = _labels(cursor, kind.word)
     side = cursor.accept("group_left", "group_right")
     group: Literal["left", "right"] | None = None
     include: tuple[Token, ...] = ()
     if side:
         group = "left" if side.word == "group_left" else "right"
-        include = _labels(cursor) if cursor.at("(") else ()
+        include = _labels(cursor, side.word) if cursor.at("(") else ()
         if operator.word in SET_OPERATORS:
             cursor.report("HW115", f'"{operator.word}" joins many to many, without "{side.word}"', side.span)
     names = tuple(map(_label, labels))
@@ -126,20 +126,25 @@ def _named(cursor: Cursor, depth: int) -> Expr:
     token, following = cursor.now, cursor.next
     if token.word in AGGREGATIONS and following.word in ("(", "by", "without"):
         return _aggregate(cursor, depth)
+    if token.word in hints.AGGREGATIONS and following.word in ("by", "without"):
+        _refuse_aggregation(cursor, token, following.word)
     if token.kind == "name" and following.text == "(":
         _refuse_experimental(cursor)
         name = cursor.take()
-        return ast.Call(name.text, _args(cursor, depth), (name.span[0], cursor.end), name.span)
+        call = ast.Call(name.text, _args(cursor, depth), (name.span[0], cursor.end), name.span)
+        if token.word in hints.AGGREGATIONS and cursor.at("by", "without"):
+            _refuse_aggregation(cursor, token, cursor.now.word)
+        return call
     return read_selector(cursor)
 
 
 def _aggregate(cursor: Cursor, depth: int) -> Expr:
     operator = cursor.take()
     grouping = cursor.accept("by", "without")
-    labels = _labels(cursor) if grouping else ()
+    labels = _labels(cursor, grouping.word) if grouping else ()
     args = _args(cursor, depth)
     if not grouping and (grouping := cursor.accept("by", "without")):
-        labels = _labels(cursor)
+        labels = _labels(cursor, grouping.word)
     span = (operator.span[0], cursor.end)
     wanted = 2 if operator.word in PARAMETRIC else 1
     if len(args) != wanted:
@@ -151,13 +156,18 @@ def _aggregate(cursor: Cursor, depth: int) -> Expr:
     return ast.Aggregate(operator.word, expr, param, tuple(map(_label, labels)), without, span, operator.span)
 
 
+def _refuse_aggregation(cursor: Cursor, token: Token, grouping: str) -> NoReturn:
+    mend = hints.of_function(token.word, "...").replace("(", f" {grouping} (...) (", 1)
+    cursor.fail(f'no aggregation is called "{token.text}"', token.span, mend, "HW103")
+
+
 def _args(cursor: Cursor, depth: int) -> tuple[Expr, ...]:
     cursor.expect("(")
     return tuple(cursor.listed(lambda: _binary(cursor, 1, depth + 1), "an argument", ")"))
 
 
-def _labels(cursor: Cursor) -> tuple[Token, ...]:
-    cursor.expect("(")
+def _labels(cursor: Cursor, keyword: str) -> tuple[Token, ...]:
+    cursor.expect("(", help=hints.of_labels(keyword, cursor.tokens[cursor.position :]))
     labels = cursor.listed(lambda: cursor.expect_kind("a label name", "name", "string"), "", ")", trailing=True)
     for token in labels:
         colon = token.kind == "name" and ":" in token.text

@@ -9,6 +9,7 @@ from math import nan
 from typing import Literal, TypeAlias
 
 from healthwatch.diagnostics import suggest
+from healthwatch.promql import hints
 from healthwatch.promql.ast import Problem, Span
 from healthwatch.stream.ticks import TICKS_PER_STEP
 
@@ -60,11 +61,13 @@ _PATTERNS = {
     "open_string": r"""["'][^\n]*|`[\s\S]*""",
     "name": r"[A-Za-z_][A-Za-z0-9_]*",
     "punctuation": r"==|!=|=~|!~|<=|>=|[-+*/%^<>=(){}\[\],@:]",
-    "bad": r"[\s\S]",
+    "bad": r"&+|\|+|[\s\S]",
 }
 _INSIDE = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items()))
 # Outside braces and brackets a colon belongs to a name, as recording rules have it.
 _OUTSIDE = re.compile(_INSIDE.pattern.replace("(?P<name>[A-Za-z_][A-Za-z0-9_]*", "(?P<name>[A-Za-z_:][A-Za-z0-9_:]*"))
+
+_UNQUOTED = re.compile(r"[^\s\"',}]+")
 
 _HEX = re.compile(r"0[xX](?:_?[0-9a-fA-F])+")
 _OCTAL = re.compile(r"0(?:_?[0-7])+")
@@ -161,6 +164,8 @@ class _Lexer:
         """Read what starts at `position`; where it ends."""
         found = (_INSIDE if self.open else _OUTSIDE).match(self.text, position)
         assert found is not None  # the last alternative takes any character
+        if found.lastgroup == "bad" and self.open == "{":  # a value without quotes is told once
+            found = _UNQUOTED.match(self.text, position) or found
         kind, text = found.lastgroup or "bad", found[0]
         if kind != "blank":
             self.tokens.append(self._token(kind, text, found.span()))
@@ -176,7 +181,8 @@ class _Lexer:
         if kind == "open_string":
             return self._bad(text, span, "this string is never closed", f"it ends with another {text[0]}")
         if kind == "bad":
-            return self._bad(text, span, f"{text!r} means nothing in PromQL")
+            help_ = "a label's value stands in quotes" if self.open == "{" else hints.of_bad(text)
+            return self._bad(text, span, f"{text!r} means nothing in PromQL", help_)
         if kind == "name":
             value = float(text) if text.lower() in ("inf", "nan") and self.open != "{" else None
             return Token("name" if value is None else "number", text, span, value)
@@ -196,7 +202,7 @@ class _Lexer:
         steps = parse_steps(text)
         if steps is not None:
             return Token("duration", text, span, steps)
-        return self._bad(text, span, f"{text!r} is neither a number nor a duration")
+        return self._bad(text, span, f"{text!r} is neither a number nor a duration", hints.of_number(text))
 
     def _string(self, text: str, span: Span) -> Token:
         value = unquote(text)

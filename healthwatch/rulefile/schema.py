@@ -153,6 +153,8 @@ def _wrong_type(document: Document, failure: _Failure) -> Explanation:
         shown, mend = f"the text {json.dumps(concealed(document.written(failure.path) or ''))}", ""
     if mend.startswith("YAML reads") and "number" not in wanted:
         mend = _whole(failure.value)
+    if failure.form == "PromQL expression" and isinstance(failure.value, dict):
+        mend = "put single quotes around an expression that begins with {"
     mend = mend or ("" if failure.form == "text" else failure.description)
     return "HW009", f"{_name(failure.path)} must be {_expected(wanted, failure.form)}, not {shown}", mend
 

@@ -25,6 +25,9 @@ _QUOTED = 'put quotes around it: "{{ $value }} is high"'
 _OPEN = r"unexpected end of stream|expected ',' or '[\]}]'"
 _TEMPLATE = re.compile(r"(?<=: )\s*(\{\{.*?\}\})")
 """A value that begins as a template does, which to YAML are two mappings."""
+_SELECTOR = re.compile(r"""(?<=: )\s*(\{\w+\s*[=!]=?~?\s*["'][^{}]*\})\s*[^\s#,}]""")
+"""An expression that begins with a selector's braces, which to YAML are a mapping that is over before the line is."""
+_HALF_QUOTED = re.compile(r"""(?<=: )\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')(?:\s+[^\s#,\]}:'"]|[^\s\w#,\]}:'"])""")
 
 _SYNTAX = (  # what the parsers say (libyaml and pure Python differ), what we say, how to mend it
     (r"cannot start any token", "this character can't start a value", "quote the text that begins with it"),
@@ -36,6 +39,10 @@ _SYNTAX = (  # what the parsers say (libyaml and pure Python differ), what we sa
      "items of one list and keys of one mapping start in the same column"),
     (r"sequence entries are not allowed", "a list can't begin beside its key",
      "write each item on a line of its own below, behind '- '; quote a text that begins with '- '"),
+    (r"block scalar", "nothing can follow the > or | here",
+     "the text goes on below, indented deeper; quote a text that begins with > or |"),
+    (r"scanning an (alias|anchor)", "a name must follow the * or & here", "quote a text that begins with * or &"),
+    (r"unknown escape", "this \\ begins no escape that YAML knows", "put the text in single quotes"),
     (r"undefined alias", "no anchor (&name) stands before this alias", ""),
     (r"(expected|another|single) document|expected a single", "a second document starts here",
      "one file holds one document; remove the ---"),
@@ -44,6 +51,12 @@ _SYNTAX = (  # what the parsers say (libyaml and pure Python differ), what we sa
      "quote a text that begins with this character"),
     (r"maximum nesting depth", "brackets are nested too deeply", ""),
 )  # fmt: skip
+
+_BEGINNINGS = (  # of a value: what is found, what we say, how to mend it
+    (_TEMPLATE, "a text that begins with {{ must be quoted", _QUOTED.replace("{", "{{").replace("}", "}}")),
+    (_SELECTOR, "an expression that begins with { must be quoted", "put single quotes around all of it: '{} ...'"),
+    (_HALF_QUOTED, "the quoted text ends before its line does", "put single quotes around all of it, or none"),
+)
 
 
 def load(path: str | Path, name: str | None = None) -> Document:
@@ -123,6 +136,8 @@ def _syntax_error(text: Text, error: yaml.MarkedYAMLError) -> Diagnostic:
         return slip
     known = (each for each in _SYNTAX if re.search(each[0], said))
     _, message, mend = next(known, ("", said, ""))
+    if "unknown escape" in said and written[column : column + 1] != "\\":
+        column -= 1  # pure Python points at the letter
     line = min(line, len(text.lines) - 1)
     start = min(text.starts[line] + column, len(text.text))
     return text.diagnostic("HW003", message, text.span(start, start + 1), help=mend)
@@ -133,10 +148,17 @@ def _slip(text: Text, mark: yaml.Mark | None) -> Diagnostic | None:
     if mark is None or mark.line >= len(text.lines):
         return None
     written, start = text.line(mark.line + 1), text.starts[mark.line]
-    template = _TEMPLATE.search(written)
-    if template is not None:
-        span = text.span(start + template.start(1), start + template.end(1))
-        return text.diagnostic("HW003", "a text that begins with {{ must be quoted", span, help=_QUOTED)
+    for pattern, message, mend in _BEGINNINGS:
+        found = pattern.search(written)
+        if found is not None:
+            span = text.span(start + found.start(1), start + found.end(1))
+            return text.diagnostic("HW003", message, span, help=mend.format(found[1]))
+    return _slip_at(text, mark, written)
+
+
+def _slip_at(text: Text, mark: yaml.Mark, written: str) -> Diagnostic | None:
+    """The same, told by what stands around the mark."""
+    start = text.starts[mark.line]
     before, here = written[: mark.column], written[mark.column : mark.column + 1]
     if before.endswith(("'", '"')) and here.isalnum():
         place = text.span(start + mark.column - 1, start + mark.column)

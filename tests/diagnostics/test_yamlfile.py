@@ -43,6 +43,23 @@ BROKEN = {
     ),
     "a quote in quotes": ("a: 'it's high'\nb: 2\n", "HW003", (1, 7), "this ' ends the quoted text"),
     "a quote in quotes in braces": ('{a: 1, b: "5"th"}\n', "HW003", (1, 13), 'this " ends the quoted text'),
+    "an expression in braces": (
+        'a:\n  - expr: {p="a"} > 2\n',
+        "HW003",
+        (2, 11),
+        "an expression that begins with { must be quoted",
+    ),
+    "an expression in braces in braces": (
+        "{a: 1, expr: {p=~'a.*', q!=\"b\"} * 2}\n",
+        "HW003",
+        (1, 14),
+        "an expression that begins with { must be quoted",
+    ),
+    "a range of braces": ('a: {p="a"}[50]\n', "HW003", (1, 4), "an expression that begins with { must be quoted"),
+    "half a text in quotes": ('a: "x" > 2\n', "HW003", (1, 4), "the quoted text ends before its line does"),
+    "a block on its own line": ("a: | b\n", "HW003", (1, 6), "nothing can follow the > or | here"),
+    "no name behind an asterisk": ("a: * b\n", "HW003", (1, 5), "a name must follow the * or & here"),
+    "an unknown escape": ('a: "\\d+"\n', "HW003", (1, 5), "this \\ begins no escape that YAML knows"),
     "a colon in braces": ("{a: x: y, b: z}\n", "HW003", (1, 6), "a second ':' can't stand here"),
     "a list beside its key": ("a: - b\n", "HW003", (1, 4), "a list can't begin beside its key"),
     "open quote": ("a: 'x\n", "HW003", (1, 4), "this quote or bracket is never closed"),
@@ -73,6 +90,11 @@ def test_one_mistake_one_problem(name: str) -> None:
     text, code, where, message = BROKEN[name]
     found = only(parse(text))
     assert (found.code, place(found), found.message) == (code, where, message)
+
+
+def test_an_expression_in_braces_is_told_how_to_be_quoted() -> None:
+    assert only(parse('expr: {p="a"} > 2\n')).help == "put single quotes around all of it: '{p=\"a\"} ...'"
+    assert only(parse("a: {{ $value }} x\n")).help == 'put quotes around it: "{{ $value }} is high"'
 
 
 def test_duplicate_key_names_the_first_line() -> None:

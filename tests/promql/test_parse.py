@@ -274,10 +274,85 @@ def test_help_says_what_to_write() -> None:
         return parse(text).problems[0].help
 
     assert advice("robust_zscor(x[5])") == 'did you mean "robust_zscore"?'
-    assert advice("holt_winters(x[5], 1, 1)") == 'did you mean "double_exponential_smoothing"?'
+    assert advice("holt_winters(x[5], 1, 1)") == "write double_exponential_smoothing(x[5], 1, 1)"
     assert advice("abs(x[5m])") == "leave out the window, or wrap it: avg_over_time(x[50])"
     assert parse("abs(x[5m])").problems[1].help == "write 300 for 300 steps"
     assert advice("abs()") == "abs(vector)"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "under", "help_"),
+    [
+        ("loss = 2", "HW101", "=", "write == to compare"),
+        ("loss => 2", "HW101", "=", "write >="),
+        ("loss <> 2", "HW101", ">", "write !="),
+        ("loss === 2", "HW101", "=", "write =="),
+        ('loss =~ "val.*"', "HW101", "=~", 'labels are compared within braces: loss{split=~"val.*"}'),
+        ("a && b", "HW102", "&&", "write and"),
+        ("a || b", "HW102", "||", "write or"),
+        ("a | b", "HW102", "|", "write or"),
+        ("!a", "HW102", "!", "there is no negation: turn the comparison round, or write ... unless ..."),
+        ("a > 1 and not b", "HW101", "b", "there is no negation: turn the comparison round, or write ... unless ..."),
+        ("sum by layer (x)", "HW101", "layer", "write by (layer)"),
+        ("sum by layer, expert (x)", "HW101", "layer", "write by (layer, expert)"),
+        ("a / ignoring head b", "HW101", "head", "write ignoring (head)"),
+        ("avg_over_time(x[5]) by (a)", "HW101", "by", "only an aggregation groups: max by (...) (...)"),
+        ("x{param=attn}", "HW101", "attn", 'write param="attn"'),
+        ("x{layer=3, head='1'}", "HW101", "3", 'write layer="3"'),
+        ("x{param=}", "HW101", "}", 'write param="..."'),
+        ("x{param=~.*attn.*, b='c'}", "HW102", ".*attn.*", "a label's value stands in quotes"),
+        ("median(loss) > 1", "HW103", "median", "write quantile(0.5, loss)"),
+        ("median_over_time(x[5])", "HW103", "median_over_time", "write quantile_over_time(0.5, x[5])"),
+        ("mean_over_time(x[5])", "HW103", "mean_over_time", "write avg_over_time(x[5])"),
+        ("mean(x)", "HW103", "mean", "write avg(x)"),
+        ("mean by (a) (x)", "HW103", "mean", "write avg by (...) (...)"),
+        ("median(x) by (a)", "HW103", "median", "write quantile by (...) (0.5, ...)"),
+        ("std(x{a='b'})", "HW103", "std", "write stddev(x{a='b'})"),
+        ("std_over_time(x[5])", "HW103", "std_over_time", "write stddev_over_time(x[5])"),
+        ("percentile(99, x)", "HW103", "percentile", "write quantile(0.99, x)"),
+        ("topk(metric, 3)", "HW105", "metric, 3", "write topk(3, metric)"),
+        ("quantile by (a) (x, 0.9)", "HW105", "x, 0.9", "write quantile(0.9, x)"),
+        ("count_values(x, 'a')", "HW105", "x, 'a'", "write count_values('a', x)"),
+        ("quantile_over_time(x[50], 0.9)", "HW105", "x[50], 0.9", "write quantile_over_time(0.9, x[50])"),
+        ("max(grad_norm[50])", "HW105", "grad_norm[50]", "write max_over_time(grad_norm[50])"),
+        ("quantile(0.9, x[50])", "HW105", "x[50]", "write quantile_over_time(0.9, x[50])"),
+        ("absent(x[50])", "HW105", "x[50]", "write absent_over_time(x[50])"),
+        ("group(x[50])", "HW105", "x[50]", "leave out the window, or wrap it: avg_over_time(x[50])"),
+        ("loss[50 steps]", "HW101", "steps", "write 50: one step is 1"),
+        ("loss[50steps]", "HW102", "50steps", "write 50: one step is 1"),
+        ("loss offset 10 steps", "HW101", "steps", "write 10: one step is 1"),
+        (
+            "max_over_time(a / b offset 10 [30:5])",
+            "HW105",
+            "b offset 10 [30:5]",
+            "put what the window is of in parentheses: (a / b offset 10)[30:5]",
+        ),
+        (
+            "histogram_quantile(0.9, x)",
+            "HW109",
+            "histogram_quantile",
+            "a sample is one number, without buckets: write quantile(0.9, x), or quantile_over_time over a window",
+        ),
+        ("info(x)", "HW109", "info", "join the labels: ... * on (...) group_left (...) ..."),
+        ("x > 2 @ end()", "HW108", "@ end()", "a rule may look back: x offset 10"),
+    ],
+)
+def test_words_of_other_languages_are_told_once_with_what_to_write(
+    text: str, code: str, under: str, help_: str
+) -> None:
+    (problem,) = parse(text).problems
+    assert (problem.code, text[slice(*problem.span)], problem.help) == (code, under, help_)
+    whole = help_.removeprefix("write ")
+    if code in ("HW103", "HW105") and whole != help_ and "..." not in whole:
+        assert parse(whole, rule=False).expression is not None
+
+
+def test_swapped_arguments_hide_nothing_inside_and_cost_nothing_deep_down() -> None:
+    assert problems("topk(bogus(x) + y, 3)") == [("HW103", "bogus"), ("HW105", "bogus(x) + y, 3")]
+    deep = "topk(x, 3)"
+    for _ in range(60):
+        deep = f"topk({deep}, 3)"
+    assert len(parse(deep).problems) == 61
 
 
 def test_metrics_may_be_called_like_keywords() -> None:

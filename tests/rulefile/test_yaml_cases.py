@@ -258,3 +258,8 @@ def test_057_a_lost_sample_is_neither_true_nor_false(shared: Path, tmp_path: Pat
         fired += [each.now.step for each in outcome.transitions if each.reason == "fired"]
         told_of += [intent.reason for intent in outcome.intents]
     assert (fired, told_of) == ([fires], ["opened"])
+
+
+def test_an_expression_that_yaml_takes_for_a_mapping_is_to_be_quoted(tmp_path: Path) -> None:
+    (found,) = load(tmp_path, rule("A", 'expr: {split="val"}')).diagnostics
+    assert (found.code, found.help) == ("HW009", "put single quotes around an expression that begins with {")

@@ -1,0 +1,138 @@
+"""What people write who come from other languages, and what it is called in PromQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from healthwatch.promql.tokens import Token
+
+_OVER_TIME = "_over_time"
+
+AGGREGATIONS: Mapping[str, str] = {
+    "average": "avg",
+    "mean": "avg",
+    "median": "quantile",
+    "std": "stddev",
+    "stdev": "stddev",
+    "var": "stdvar",
+    "variance": "stdvar",
+    "maximum": "max",
+    "minimum": "min",
+    "percentile": "quantile",
+}
+"""Other names of aggregations."""
+
+_FUNCTIONS: Mapping[str, str] = {
+    "ewma": "ema({0})",
+    "holt_winters": "double_exponential_smoothing({0})",
+    "isinf": "nonfinite({0})",
+    "isnan": "nonfinite({0})",
+    "is_nan": "nonfinite({0})",
+    "log": "ln({0}), log2({0}) or log10({0})",
+    "moving_average": "avg_over_time({0})",
+    "rolling_mean": "avg_over_time({0})",
+}
+"""Other names of functions; `{0}` stands for the arguments."""
+
+_HISTOGRAMS: Mapping[str, str] = {
+    "histogram_avg": "avg({0})",
+    "histogram_count": "count({0})",
+    "histogram_quantile": "quantile({0})",
+    "histogram_stddev": "stddev({0})",
+    "histogram_stdvar": "stdvar({0})",
+    "histogram_sum": "sum({0})",
+}
+
+_BAD: Mapping[str, str] = {
+    "&": "write and",
+    "|": "write or",
+    "!": "there is no negation: turn the comparison round, or write ... unless ...",
+}
+
+_WRONG_OPERATORS: Mapping[tuple[str, str], str] = {
+    ("=", ">"): "write >=",
+    ("=", "<"): "write <=",
+    ("<", ">"): "write !=",
+    ("==", "="): "write ==",
+}
+
+
+def of_bad(text: str) -> str:
+    """Of characters that are no token."""
+    return _BAD.get(text[0], "")
+
+
+def of_number(text: str) -> str:
+    """Of what begins as a number does."""
+    found = re.match(r"[0-9]+(?=(steps?|it|iters?|iterations?)$)", text)
+    return f"write {found[0]}: one step is 1" if found else ""
+
+
+def of_unexpected(before: Sequence[Token], after: Sequence[Token]) -> str:
+    """Of the first token of `after`, which can't stand behind `before`."""
+    token = after[0]
+    last = before[-1] if before else token
+    following = after[1].text if len(after) > 1 else ""
+    for pair in ((token.text, following), (last.text, token.text)):
+        if pair in _WRONG_OPERATORS:
+            return _WRONG_OPERATORS[pair]
+    if token.text == "=":
+        return "write == to compare"
+    if token.text in ("=~", "!~"):
+        return f'labels are compared within braces: loss{{split{token.text}"val.*"}}'
+    if token.word in ("step", "steps") and last.kind == "number":
+        return f"write {last.text}: one step is 1"
+    if token.word in ("by", "without") and last.text == ")":
+        return f"only an aggregation groups: max {token.word} (...) (...)"
+    if last.word == "not":
+        return _BAD["!"]
+    return ""
+
+
+def of_labels(keyword: str, tokens: Sequence[Token]) -> str:
+    """Of labels without parentheses behind `by`, `on` and the like."""
+    labels = [tokens[0].text] if tokens[0].kind == "name" else []
+    for comma, name in pairwise(tokens[1:]):
+        if comma.text == "," and name.kind == "name":
+            labels.append(name.text)
+        elif comma.kind != "name" or name.text != ",":
+            break
+    return f"write {keyword} ({', '.join(labels) or '...'})"
+
+
+def of_label_value(label: str, op: str, tokens: Sequence[Token]) -> str:
+    """Of a label's value without quotes."""
+    value, end = "", tokens[0].span[0]
+    for token in tokens:
+        if token.span[0] != end or token.text in (",", "}", ""):
+            break
+        value, end = value + token.text, token.span[1]
+    return f'write {label}{op}"{value}"' if value else f'write {label}{op}"..."'
+
+
+def of_function(name: str, args: str) -> str:
+    """Of a function that does not exist; `args` as they are written."""
+    plain = name.removesuffix(_OVER_TIME)
+    known = AGGREGATIONS.get(plain)
+    if plain == "median":
+        args = f"0.5, {args}"
+    elif plain == "percentile":
+        args = f"0.99, {args.rpartition(',')[2].strip()}"
+    if known is not None:
+        return f"write {known}{_OVER_TIME if name != plain else ''}({args})"
+    return f"write {_FUNCTIONS[name].format(args)}" if name in _FUNCTIONS else ""
+
+
+def of_histogram(name: str, args: str) -> str:
+    """Of a function on histograms, and of `info`."""
+    if name == "info":
+        return "join the labels: ... * on (...) group_left (...) ..."
+    instead = _HISTOGRAMS.get(name)
+    if instead is None:
+        return "a sample is one number, without buckets"
+    along = instead.partition("(")[0] + _OVER_TIME
+    return f"a sample is one number, without buckets: write {instead.format(args)}, or {along} over a window"
