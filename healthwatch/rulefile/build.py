@@ -57,16 +57,18 @@ _FOR_HELP = '"for" counts steps since the first breach, "for_records" counts bre
 
 def _labels(draft: Draft) -> dict[str, str]:
     group_path = draft.path[:-2]
-    labels = {
-        **_texts(draft.document, (*group_path, "labels"), draft.group.get("labels", {})),
-        **_texts(draft.document, (*draft.path, "labels"), draft.data.get("labels", {})),
-    }
-    labels |= {name: str(value) for name, value in draft.override.get("labels", {}).items()}
-    for name, value in labels.items():
-        if "{{" in value:
-            draft.report("HW016", "a label can't hold a template", "labels", name, help="annotations can")
-    _check_severity(draft, labels.get("severity") or _written_severity(draft))
-    return labels
+    group = _texts(draft.document, (*group_path, "labels"), draft.group.get("labels", {}))
+    own = _texts(draft.document, (*draft.path, "labels"), draft.data.get("labels", {}))
+    own |= {name: str(value) for name, value in draft.override.get("labels", {}).items()}
+    if "severity" not in own and (severity := _written_severity(draft)) is not None:
+        _check_label(draft, draft.path, "severity", severity)
+    elif "severity" not in {**group, **own}:
+        mend = "add labels: {severity: critical}, warning or info; without one it is info"
+        draft.report("HW020", "this rule has no severity", "alert", severity="warning", help=mend)
+    for path, labels in ((group_path, group), (draft.path, own)):
+        for name, value in labels.items():
+            _check_label(draft, path, name, value)
+    return {**group, **own}
 
 
 def _written_severity(draft: Draft) -> str | None:
@@ -76,14 +78,28 @@ def _written_severity(draft: Draft) -> str | None:
     return severity if isinstance(severity, str) else None
 
 
-def _check_severity(draft: Draft, severity: str | None) -> None:
-    if severity is None:
-        mend = "add labels: {severity: critical}, warning or info; without one it is info"
-        draft.report("HW020", "this rule has no severity", "alert", severity="warning", help=mend)
-    elif severity not in SEVERITIES:
-        message = f'no severity is called "{severity}"'
-        mend = suggest(severity, SEVERITIES, "known")
-        draft.report("HW020", message, "labels", "severity", severity="warning", help=mend)
+def _check_label(draft: Draft, path: KeyPath, name: str, value: str) -> None:
+    """At the rule or, without the rule's name so that it is told once, at its group."""
+    fields = {"label": draft.label if path == draft.path else ""}
+    place = (*path, "labels", name)
+    if "{{" in value:
+        found = draft.document.at_value(
+            "HW016", "a label can't hold a template", place, help="annotations can", **fields
+        )
+        draft.diagnostics.append(found)
+    if name == "severity" and value not in SEVERITIES:
+        mend = suggest(value, SEVERITIES, "known")
+        message = f'no severity is called "{value}"'
+        found = draft.document.at_value("HW020", message, place, severity="warning", help=mend, **fields)
+        draft.diagnostics.append(found)
+
+
+def _texts(document: Document, path: KeyPath, values: Mapping[str, Any]) -> dict[str, str]:
+    """Label values as written: `tier: 1` is the text 1."""
+    return {
+        name: value if isinstance(value, str) else document.written((*path, name)) or str(value)
+        for name, value in values.items()
+    }
 
 
 def _annotation(draft: Draft, key: str) -> Template:
@@ -93,11 +109,3 @@ def _annotation(draft: Draft, key: str) -> Template:
     for problem in problems:
         draft.report_text("HW016", problem.message, ("annotations", key), (problem.start, problem.end), problem.help)
     return template
-
-
-def _texts(document: Document, path: KeyPath, values: Mapping[str, Any]) -> dict[str, str]:
-    """Label values as written: `tier: 1` is the text 1."""
-    return {
-        name: value if isinstance(value, str) else document.written((*path, name)) or str(value)
-        for name, value in values.items()
-    }

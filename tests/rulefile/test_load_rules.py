@@ -331,3 +331,23 @@ def test_a_config_beside_its_rules_is_no_rule_file(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").unlink()
     (empty,) = load_rules([tmp_path]).diagnostics
     assert empty.message == "this folder holds no rule file"
+
+
+def test_a_groups_wrong_labels_are_told_once_at_the_group(tmp_path: Path) -> None:
+    own = ("severity: critical", "team: a")
+    rules = ", ".join(f"{{alert: A{n}, expr: loss > 3, labels: {{{own[n % 2]}}}}}" for n in range(4))
+    text = f"groups: [{{name: g, labels: {{severity: warnning, x: '{{{{ 1 }}}}'}}, rules: [{rules}]}}]\n"
+    (tmp_path / "r.yaml").write_text(text, encoding="utf-8")
+    loaded = load_rules([tmp_path / "r.yaml"])
+    found = [each for each in loaded.diagnostics if each.code in ("HW016", "HW020")]
+    places = [each.source[each.span.column - 1 : each.span.end_column - 1] for each in found if each.span]
+    assert [(each.code, each.label) for each in found] == [("HW020", ""), ("HW016", "")]
+    assert places == ["warnning", "'{{ 1 }}'"]
+    assert loaded.rules == ()
+
+
+def test_an_overrides_wrong_severity_stands_at_the_rule_and_not_at_its_group(tmp_path: Path) -> None:
+    text = "groups: [{name: g, labels: {severity: warning}, rules: [{alert: A, expr: loss > 3}]}]\n"
+    (tmp_path / "r.yaml").write_text(text, encoding="utf-8")
+    (found,) = load_rules([tmp_path / "r.yaml"], {"A": {"labels": {"severity": "criticl"}}}).overridden
+    assert (found.path, found.found.code, found.found.label) == (("labels", "severity"), "HW020", 'rule "A"')
