@@ -134,13 +134,15 @@ def _together(one: Told, other: Told) -> Told:
 
 def _climb(incident: Incident, ladder: Ladder, climbed: dict[tuple[str, int], Now], now: Now) -> list[Intent]:
     """Every action but notify, which belongs to groups."""
-    intents = []
+    intents: list[Intent] = []
     for number, step in enumerate(ladder):
         if step.action == "notify":
             continue
         reason = _reason(incident, step, climbed.get((incident.id, number)), now)
         if reason is not None:
             climbed[incident.id, number] = now
+            if not incident.active and step.action == "log" and any(each.action == "log" for each in intents):
+                continue  # one line says that it is over, however many have said that it is not
             intents.append(Intent(step.action, step.argument, reason, (incident,), now))
     return intents
 

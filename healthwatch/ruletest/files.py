@@ -11,17 +11,15 @@ from healthwatch import yamlfile
 from healthwatch.config.overrides import check_overrides, of_the_files
 from healthwatch.config.section import Section
 from healthwatch.diagnostics import Diagnostic, Invalid, did_you_mean, errors, in_order, likely_typo
-from healthwatch.promql import ast
-from healthwatch.promql.select import test_of
 from healthwatch.rulefile import Rule, load_rules
 from healthwatch.rulefile.load import BUILTIN
+from healthwatch.rulefile.reads import Reads
 from healthwatch.rulefile.shipped import meant
 from healthwatch.ruletest.compare import Failure, failures
 from healthwatch.ruletest.model import Case, RuleTest
 from healthwatch.ruletest.read import read
 from healthwatch.ruletest.show import text
 from healthwatch.ruletest.trace import trace
-from healthwatch.stream.series import METRIC_NAME
 
 PASSED, FAILED, COULD_NOT_RUN = 0, 1, 2
 
@@ -158,34 +156,20 @@ def _unknown_rules(test: RuleTest, rules: Sequence[Rule], document: yamlfile.Doc
 
 def _unread(test: RuleTest, rules: Sequence[Rule], document: yamlfile.Document) -> Iterator[Diagnostic]:
     """Series that nothing reads, and what reads a series by nearly its name: such tests pass for no reason."""
-    by_rules = _selectors([tree for rule in rules for tree in _trees(rule)])
     for case in test.cases:
-        given = {each.metric for each in case.series}
-        selectors = by_rules + _selectors([each.expression.tree for each in case.expressions])
+        reads, given = Reads.of(rules, [each.expression.tree for each in case.expressions]), _given(case)
         for series in case.series:
-            if series.span is not None and not any(_reads(each, series.metric) for each in selectors):
+            if series.span is not None and series.metric not in reads:
                 message = f'no rule and no expression of this test reads "{series.metric}"'
-                mend = did_you_mean(series.metric, [each.metric for each in selectors if each.metric is not None])
+                mend = did_you_mean(series.metric, sorted(reads.names))
                 yield document.at_span("HW043", message, series.span, severity="warning", help=mend)
         for expression in case.expressions:
-            for name in {str(each.metric) for each in _selectors([expression.expression.tree])} - given:
+            for name in Reads([expression.expression.tree]).names - given:
                 closest = likely_typo(name, given)
                 if closest is not None:
                     message, mend = f'no series of this test is called "{name}"', f'did you mean "{closest}"?'
                     yield document.at_span("HW043", message, expression.span, severity="warning", help=mend)
 
 
-def _trees(rule: Rule) -> list[ast.Expr]:
-    """What a rule evaluates."""
-    return [each.tree for each in (rule.expression, rule.until, rule.detail) if each is not None]
-
-
-def _selectors(trees: Sequence[ast.Expr]) -> list[ast.VectorSelector]:
-    return [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.VectorSelector)]
-
-
-def _reads(selector: ast.VectorSelector, metric: str) -> bool:
-    """Whether the selector may find series of a metric."""
-    if selector.metric is not None:
-        return selector.metric == metric
-    return all(test_of(each)(metric) for each in selector.matchers if each.name == METRIC_NAME)
+def _given(case: Case) -> set[str]:
+    return {each.metric for each in case.series}

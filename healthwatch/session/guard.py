@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -15,14 +15,19 @@ PASSED_ON = (KeyboardInterrupt, SystemExit, GeneratorExit)
 SILENT_ABOUT = frozenset({"notify"})  # an error of these may quote a URL, and a URL is a credential
 
 
+_MOST_TOLD = 5
+"""Different failures of one part are told; a message that says something else every time must not fill the log."""
+
+
 class Guard:
-    """Tells the first failure of each part, counts them all, raises none; and knows what each part costs.
+    """Tells each failure of each part once, counts them all, raises none; and knows what each part costs.
 
     `failures` counts by part.
     """
 
     def __init__(self) -> None:
         self.failures: Counter[str] = Counter()
+        self._told: dict[str, set[str]] = defaultdict(set)
         self.meter = Meter()
 
     @contextmanager
@@ -40,9 +45,11 @@ class Guard:
                 self.meter.leave()
 
     def tell(self, part: str, message: str, level: int = logging.ERROR) -> None:
-        """Log a message of `part` if it is the first one, and count it."""
+        """Log a message of `part` if it is a new one, and count it."""
         self.failures[part] += 1
-        if self.failures[part] == 1:
+        told = self._told[part]
+        if message not in told and len(told) < _MOST_TOLD:
+            told.add(message)
             self.say(f"{message} (told once)", level)
 
     def sum_up(self) -> None:

@@ -23,6 +23,7 @@ from healthwatch.session.meter import PARTS, Budget
 from healthwatch.session.opening import open_pipeline, open_recording
 from healthwatch.session.pipeline import Pipeline
 from healthwatch.session.stopping import TrainingStopped
+from healthwatch.session.unread import Unread
 from healthwatch.stream import Frame, SeriesTable
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Session:
         self._intake = Intake(self._table)
         self._pipeline: Pipeline | None = None
         self._log_records = LogRecords()
+        self._unread = Unread(self.rules)
         self._budget = Budget(config.budget)
         self._closed = config.disabled
         self._process = os.getpid()
@@ -100,17 +102,25 @@ class Session:
         self._pipeline = open_pipeline(self.config, self.rules, self._table, recording, profiler, self.guard)
         self._integration = integration
         self._log_records = LogRecords.of(self.config, integration.logit_names if integration is not None else {})
-        self.guard.say(
-            f"run {self.config.run}, attempt {self._pipeline.recording.attempt}: {len(self.rules)} rules,"
-            f" recorded in {self._pipeline.recording.path}",
-            logging.INFO,
-        )
         self._attempt, self._next_step = self._pipeline.recording.attempt, first_step
+        self._announce(first_step, self._pipeline)
         self._pipeline.begin(first_step)
         self._ended = time.perf_counter()
         self._raised_before = unhandled()
         atexit.register(self._exit)
         return self
+
+    def _announce(self, first_step: int, pipeline: Pipeline) -> None:
+        recording, last = pipeline.recording, pipeline.last_step
+        attempt = f"attempt {recording.attempt}" + (f" after step {last}" if last else "")
+        self.guard.say(
+            f"run {self.config.run}, {attempt}: {len(self.rules)} rules, recorded in {recording.path}", logging.INFO
+        )
+        if first_step <= last:
+            again = f"the run goes back from step {last} to step {first_step}"
+            mend = "; a training that goes on from a checkpoint says where: attach(first_step=...)"
+            level = logging.WARNING if first_step == 1 else logging.INFO
+            self.guard.say(again + mend * (first_step == 1), level)
 
     # In the loop
 
@@ -280,7 +290,7 @@ class Session:
         printed = self._integration.printed if self._integration is not None else ()
         for line in self._log_records.lines(frame, printed):
             self.guard.say(line, logging.INFO)
-        for remark in self._log_records.remarks():
+        for remark in (*self._log_records.remarks(), *self._unread.remarks(self._table)):
             self.guard.say(remark, logging.WARNING)
 
     def _step_time(self) -> float:

@@ -77,6 +77,22 @@ def test_one_message_when_it_opens_and_one_when_it_ends():
     ]
 
 
+def test_the_log_says_once_that_it_is_over():
+    ladder = (
+        LadderStep("log", "warning"),
+        LadderStep("log", "error", after=Duration(steps=10)),
+        LadderStep("log", "info", when_state="resolved"),
+    )
+    told = run([(incident("A", 10), 60), (incident("B", 55), 58)], policy({"critical": ladder}))
+    assert told == [
+        (10, "log", "opened", ("A",)),
+        (20, "log", "opened", ("A",)),
+        (55, "log", "opened", ("B",)),
+        (58, "log", "resolved", ("B",)),
+        (60, "log", "resolved", ("A",)),
+    ]
+
+
 def test_joins_wait_for_the_group_interval_and_ride_together():
     told = notices(run([(incident("A", 10), 200), (incident("B", 20), 200), (incident("C", 30), 200)]))
     assert told == [(10, "opened", ("A",)), (60, "joined", ("A", "B", "C")), (200, "resolved", ("A", "B", "C"))]

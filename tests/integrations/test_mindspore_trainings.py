@@ -295,6 +295,24 @@ def test_an_update_before_the_micro_batch_is_handed_in_and_steps_that_are_left_o
             np.testing.assert_allclose(column.values, expected[frame.step], rtol=1e-5)
 
 
+def test_a_model_that_goes_on_at_a_later_epoch_goes_on_with_its_steps(tmp_path, caplog):
+    from healthwatch.integrations.mindspore.callback import HealthWatch
+
+    config = tmp_path / "train.yaml"
+    config.write_text(yaml.safe_dump({"healthwatch": {"output": str(tmp_path / "output"), "rules": ["builtin:loss"]}}))
+    rows = [tuple(each.asnumpy() for each in batch()) for _ in range(4)]
+    data = ms.dataset.GeneratorDataset(rows, ["inputs", "targets"], shuffle=False)
+    net = nn.Dense(4, 1)
+    model = ms.train.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.01))
+    model.train(2, data, callbacks=[HealthWatch(config)])
+    with caplog.at_level(logging.INFO, "healthwatch"):
+        model.train(4, data, callbacks=[HealthWatch(config)], initial_epoch=2)
+    with Run.open(tmp_path / "output") as run:
+        assert [(frame.attempt, frame.step) for frame in run.frames()] == [(1 + (n > 8), n) for n in range(1, 17)]
+    assert any("attempt 2 after step 8:" in each.getMessage() for each in caplog.records)
+    assert not any("goes back" in each.getMessage() for each in caplog.records)
+
+
 def test_stop_ends_model_train_behind_the_step_as_the_model_ends_itself(tmp_path, caplog):
     from healthwatch.integrations.mindspore.callback import HealthWatch
 

@@ -310,3 +310,52 @@ def test_a_loop_that_counts_from_0_is_told_so_once_and_watched_all_the_same(open
 def test_a_first_step_of_0_is_refused(open_session):
     with pytest.raises(ValueError, match="count from 1"):
         open_session().attach(first_step=0)
+
+
+def test_a_run_that_begins_again_says_where_it_stood(open_session, caplog):
+    for _ in range(4):
+        with open_session() as hw:
+            hw.step(1.0)
+            hw.step(1.0)
+    caplog.clear()
+    with caplog.at_level(logging.INFO, "healthwatch"), open_session().attach(first_step=3) as hw:
+        hw.step(1.0)
+    said = [record.getMessage() for record in caplog.records]
+    assert [each for each in said if "run small, attempt 5 after step 2: 2 rules, recorded in " in each]
+    assert not [each for each in said if "goes back" in each]
+    caplog.clear()
+    with caplog.at_level(logging.INFO, "healthwatch"):
+        for first_step in (2, 1):
+            with open_session().attach(first_step=first_step) as hw:
+                hw.step(1.0)
+    mend = "a training that goes on from a checkpoint says where: attach(first_step=...)"
+    back = [(record.levelname, record.getMessage()) for record in caplog.records if "goes back" in record.getMessage()]
+    assert back == [
+        ("INFO", "the run goes back from step 3 to step 2"),
+        ("WARNING", f"the run goes back from step 2 to step 1; {mend}"),
+    ]
+
+
+def test_a_metric_under_nearly_the_name_that_a_rule_reads_is_told_once(open_session, tmp_path, caplog):
+    with open_session() as hw:
+        for _ in range(3):
+            hw.log(nrom=1.0, queue_depth=3)
+            hw.step(1.0)
+    said = [each.getMessage() for each in caplog.records if "no rule reads" in each.getMessage()]
+    assert said == ['no rule reads "nrom"; did you mean "norm"?']
+    caplog.clear()
+    with open_session(output=str(tmp_path / "other")) as hw:
+        hw.log(nrom=1.0, norm=3)
+        hw.step(1.0)
+    assert not [each for each in caplog.records if "no rule reads" in each.getMessage()]
+
+
+def test_every_kind_of_failure_is_told_and_none_fills_the_log(open_session, caplog):
+    with open_session() as hw:
+        for step in range(20):
+            hw.log(a="x", b=object())
+            hw.log_values("c", [1.0], [{}, {"n": str(step)}])
+            hw.step(1.0)
+    failures = [each.getMessage() for each in caplog.records if "failed" in each.getMessage()]
+    assert len(failures) == len(set(failures)) == 3
+    assert hw.guard.failures == {"log": 40, "log_values": 20}

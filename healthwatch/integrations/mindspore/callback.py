@@ -26,15 +26,19 @@ class HealthWatch(Callback):  # type: ignore[misc]
     def __init__(self, config: str | os.PathLike[str]) -> None:
         super().__init__()
         self.session: Session = healthwatch.load(Path(config))
+        self._before: int | None = None  # steps of the epochs that `initial_epoch` leaves out, which MindSpore forgets
 
-    def on_train_begin(self, run_context: Any) -> None:
-        params = run_context.original_args()
-        self.session.attach(params.train_network, params.optimizer)
+    def on_train_epoch_begin(self, run_context: Any) -> None:
+        if self._before is None:
+            params = run_context.original_args()
+            taken = int(params.cur_step_num)
+            self._before = max((int(params.cur_epoch_num) - 1) * int(params.batch_num) - taken, 0)
+            self.session.attach(params.train_network, params.optimizer, first_step=self._before + taken + 1)
 
     def on_train_step_end(self, run_context: Any) -> None:
         params = run_context.original_args()
         with ending_by(self.session, run_context.request_stop):
-            self.session.step(_loss(params.net_outputs), step=int(params.cur_step_num))
+            self.session.step(_loss(params.net_outputs), step=int(params.cur_step_num) + (self._before or 0))
 
     def __exit__(self, *raised: Any) -> None:
         """MindSpore leaves a callback so where an exception ends the training, without `on_train_end`."""
