@@ -13,7 +13,9 @@ import click
 from healthwatch import resources
 from healthwatch.cli.check import check
 from healthwatch.diagnostics import Diagnostic, did_you_mean, errors, render_text
-from healthwatch.promql.signatures import FUNCTIONS
+from healthwatch.promql.meaning import MEANINGS
+from healthwatch.promql.meaning.page import brief as said_of
+from healthwatch.promql.meaning.page import listed
 from healthwatch.rulefile import Rule
 from healthwatch.rulefile.codes import Code, codes
 from healthwatch.rulefile.conditions import brief, registry
@@ -25,7 +27,7 @@ LISTS = ("conditions", "metrics", "rules", "codes", "functions")
 
 
 @click.command("explain")
-@click.argument("names", nargs=-1, required=True, metavar="RULE|CONDITION|METRIC|FUNCTION|CODE")
+@click.argument("names", nargs=-1, required=True, metavar="RULE|CONDITION|METRIC|FUNCTION|OPERATOR|CODE")
 @click.option(
     "--rules",
     "-r",
@@ -40,10 +42,10 @@ LISTS = ("conditions", "metrics", "rules", "codes", "functions")
     help="With --plan: evaluate on RUN, not on generated samples.",
 )
 def command(names: tuple[str, ...], rules: tuple[str, ...], of: str | None, run: Path | None) -> None:
-    """Say what a rule, a condition, a metric, a function or the code of a problem is.
+    """Say what a rule, a condition, a metric, a function, an operator or the code of a problem is.
 
     A rule is shown with everything in force and the PromQL that its conditions stand for. conditions, metrics, rules,
-    functions and codes list all of them. Exit code 2 if there is nothing of that name.
+    functions (operators too) and codes list all of them. Exit code 2 if there is nothing of that name.
     """
     if len(names) > 1:
         raise click.UsageError(_one_name(names))
@@ -86,7 +88,7 @@ class Known:
         return cls({rule.name: rule for rule in rules}, metrics, tuple(errors(report.diagnostics)))
 
     def names(self) -> list[str]:
-        return [*LISTS, *self.rules, *registry().conditions, *self.metrics, *FUNCTIONS, *codes()]
+        return [*LISTS, *self.rules, *registry().conditions, *self.metrics, *MEANINGS, *codes()]
 
 
 def _plans(name: str, known: Known, run: Path | None) -> list[str]:
@@ -109,8 +111,9 @@ def explanations(name: str, known: Known) -> Iterable[str]:
         yield _rule(known.rules[name])
     if name in known.metrics:
         yield _metric(known.metrics[name])
-    if name in FUNCTIONS:
-        yield f"{name}: a function of PromQL\n\n  {FUNCTIONS[name].text}"
+    meaning = MEANINGS.get(name) or MEANINGS.get(name.lower())  # keywords have no case
+    if meaning is not None:
+        yield said_of(meaning)
     if name.upper() in codes():
         yield _code(codes()[name.upper()])
 
@@ -168,5 +171,5 @@ _LISTS: Mapping[str, Callable[[Known], str]] = {
         {name: str(rule.annotations.get("summary", rule.expression.text)) for name, rule in known.rules.items()}
     ),
     "codes": lambda _: _listed({name: each.title for name, each in codes().items()}),
-    "functions": lambda _: _listed({name: each.text for name, each in FUNCTIONS.items()}),
+    "functions": lambda _: listed(),
 }

@@ -82,13 +82,20 @@ class TestExplain:
                 ["a rule of group loss", 'expr: nonfinite({__name__=~"(.*_)?loss"})', "keep_firing_for: 10"],
             ),
             ("max_attention_logit", ["a metric (gauge, step)", "labels: block, layer, mtp_idx, head"]),
-            ("deriv", ["deriv(matrix)"]),
+            ("deriv", ["deriv: a function of PromQL", "deriv(window)", "slope", "gives a vector", "deriv(finite("]),
+            ("ema", ["ema: a function of healthwatch", "ema(window, min_samples = 3)", "formula ", "NaN "]),
+            ("topk", ["topk: an aggregation of PromQL", "topk(k, vector)", "by (label, ...)"]),
+            ("group_left", ["a modifier of PromQL", "group_left (label) right"]),
+            ("@", ["a modifier of PromQL", "Not in a rule"]),
+            ("-", ["an operator of PromQL", "left - right"]),
+            (">=", ["an operator of PromQL", "left >= right"]),
+            ("UNLESS", ["unless: an operator of PromQL"]),
             ("HW012", ["unknown metric", "metrics:"]),
             ("hw012", ["unknown metric"]),
             ("conditions", ["nonfinite ", "stalled "]),
             ("metrics", ["loss ", "router_topk "]),
             ("rules", ["ExpertDead ", "RankSlow "]),
-            ("functions", ["robust_zscore(matrix, scalar?)"]),
+            ("functions", ["robust_zscore  ", "\nAggregations:\n", "\nOperators:\n", "  by  "]),
             ("codes", ["HW001 ", "HW201 "]),
         ],
     )
@@ -139,6 +146,8 @@ class TestExplain:
     def test_nothing_of_that_name(self):
         said = run("explain", "spike_ration")
         assert (said.exit_code, said.output) == (2, 'nothing is called "spike_ration"; did you mean "spike_ratio"?\n')
+        assert run("explain", "group_lef").output == 'nothing is called "group_lef"; did you mean "group_left"?\n'
+        assert run("explain", "quantil").output == 'nothing is called "quantil"; did you mean "quantile"?\n'
         assert run("explain", "qqqqqq").output.endswith(
             "explain conditions|metrics|rules|codes|functions; for what your own files name: -r FILE\n"
         )

@@ -1,4 +1,5 @@
-"""What is made from data and lies in the repository: pages of conditions, codes and rules, `when` in the schema.
+"""What is made from data and lies in the repository: pages of conditions, codes, rules and functions, and `when` in the
+schema.
 
 `python -m healthwatch.rulefile.conditions.generate` writes it anew.
 """
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from healthwatch import resources
+from healthwatch.promql.meaning.page import page as function_page
 from healthwatch.rulefile import rulepage
 from healthwatch.rulefile.codes import codes
 from healthwatch.rulefile.conditions.builtin import CONDITIONS
@@ -34,7 +36,8 @@ def pages() -> Mapping[str, str]:
     conditions = {f"conditions/{name}.md": page(each, SHIPPED) for name, each in SHIPPED.items()}
     problems = {f"diagnostics/{name}.md": each.page for name, each in codes().items()}
     rules = {f"rules/{name}": text for name, text in rulepage.pages().items()}
-    return {"conditions/README.md": index(SHIPPED), **conditions, **problems, **rules}
+    lists = {"conditions/README.md": index(SHIPPED), "functions.md": function_page()}
+    return {**lists, **conditions, **problems, **rules}
 
 
 def dump(node: Any, indent: int = 0, before: int = 0) -> str:
