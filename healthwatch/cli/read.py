@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -48,15 +48,19 @@ def remarks(path: Path, passed: Passed, steps: int) -> Iterator[str]:
     if not steps:
         yield f"{path.as_posix()} holds no samples"
     if passed.unreadable:
-        yield f"{path.as_posix()}:{passed.first}: {counted(passed.unreadable, 'record')} can't be read{_why(passed)}"
+        first, *others = [(line, reason) for reason, line in passed.reasons.items()]
+        count = counted(passed.unreadable, "record")
+        yield f"{path.as_posix()}:{first[0]}: {count} can't be read{_because(first[1], others)}"
+        for line, reason in others:
+            yield f"{path.as_posix()}:{line}: {reason}"
     if passed.late:
         yield f"left out: {counted(passed.late, 'sample')} of a step that was over"
 
 
-def _why(passed: Passed) -> str:
-    if not passed.reason:
+def _because(reason: str, others: Sequence[object]) -> str:
+    if not reason:
         return ""
-    return f": {passed.reason}" if passed.unreadable == 1 else f", this one for: {passed.reason}"
+    return f", for several reasons: {reason}" if others else f": {reason}"
 
 
 def counted(number: int, what: str) -> str:

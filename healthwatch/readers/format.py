@@ -19,6 +19,7 @@ HEAD = 1 << 20  # characters by which a format is recognised
 RECORD = '{"step": 12, "metric": "loss", "value": 2.31}'  # what the format `records` needs at least
 
 _LONGEST_REASON = 100
+_MOST_REASONS = 5
 _NO_NUMBER = re.compile(r"(?:could not convert string to float|invalid literal for int\(\) with base 10): (.*)")
 
 
@@ -34,14 +35,13 @@ class Passed:
     """What was passed over: lines that begin a record but can't be read, and samples of steps closed before."""
 
     unreadable: int = 0
-    first: int = 0  # number of the first such line
-    reason: str = ""  # why that one can't be read
+    reasons: dict[str, int] = field(default_factory=dict)  # a few of them, and the number of the first line of each
     late: int = 0
 
     def unread(self, line: int, reason: str = "") -> None:
         self.unreadable += 1
-        if not self.first:
-            self.first, self.reason = line, reason
+        if len(self.reasons) < _MOST_REASONS:
+            self.reasons.setdefault(reason, line)
 
 
 def reason_of(error: Exception) -> str:

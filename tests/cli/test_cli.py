@@ -29,6 +29,11 @@ def test_every_command_has_help_and_says_the_same_as_the_list(name):
     assert f"{name} [OPTIONS]" in said.output
 
 
+def test_the_package_is_the_command_too():
+    said = subprocess.run([sys.executable, "-m", "healthwatch", "--version"], capture_output=True, text=True, check=True)
+    assert said.stdout.split()[-1] == healthwatch.__version__
+
+
 def test_version():
     assert CliRunner().invoke(group, ["--version"]).output == f"healthwatch, version {healthwatch.__version__}\n"
 

@@ -90,17 +90,20 @@ def test_a_step_that_comes_again_is_one(tmp_path: Path, rules: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["read", "replay"])
-def test_what_was_passed_over_is_told_with_the_first_reason(tmp_path: Path, command: str) -> None:
+def test_what_was_passed_over_is_told_with_each_reason(tmp_path: Path, command: str) -> None:
     log = log_of(tmp_path / "log", 1.0, 1.0, 1.0)
     lines = log.read_text().splitlines()
     log.write_text("\n".join([*lines[:2], '{"step": 3, "metric": "loss", "value": "n/a"}', lines[2]]))
     first = f"{log.as_posix()}:3: 1 record can't be read: not a number: 'n/a'"
     assert ask(command, log).stderr.splitlines()[0] == first
     log.write_text("\n".join([*lines, '{"step": 4, "metric": "loss"}', lines[1], '{"step": 4}']))
-    assert ask(command, log).stderr.splitlines()[:2] == [
-        f'{log.as_posix()}:4: 2 records can\'t be read, this one for: no key "value"',
+    assert ask(command, log).stderr.splitlines()[:3] == [
+        f'{log.as_posix()}:4: 2 records can\'t be read, for several reasons: no key "value"',
+        f'{log.as_posix()}:6: no key "metric"',
         "left out: 1 sample of a step that was over",
     ]
+    log.write_text("\n".join([*lines, *['{"step": 4}'] * 3]))
+    assert ask(command, log).stderr.splitlines()[0] == f'{log.as_posix()}:4: 3 records can\'t be read: no key "metric"'
 
 
 def test_rules_without_data_share_one_line(tmp_path: Path, rules: Path) -> None:

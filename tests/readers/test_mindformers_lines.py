@@ -304,7 +304,7 @@ def test_what_can_not_be_read_is_counted_and_why(line: str, reason: str):
     reader = FORMAT.open(SeriesTable(), Options())
     reader.feed("nothing")
     reader.feed(line)
-    assert (reader.passed.unreadable, reader.passed.first, reader.passed.reason) == (1, 2, reason)
+    assert (reader.passed.unreadable, reader.passed.reasons) == (1, {reason: 2})
 
 
 def test_recognised_by_a_record_or_by_the_trainers_name():

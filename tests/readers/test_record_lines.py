@@ -94,23 +94,33 @@ def test_why_a_line_can_not_be_read_is_kept(line: object, reason: str | None):
     reader = FORMAT.open(SeriesTable(), Options())
     texts = [json.dumps(LEAST), line if isinstance(line, str) else json.dumps(line), json.dumps({"later": 1})]
     frames = [frame for text in texts for frame in reader.feed(text + "\n")] + list(reader.finish())
-    assert (reader.passed.unreadable, reader.passed.first) == (2, 2)
-    assert reason is None or reader.passed.reason == reason
+    first, *others = reader.passed.reasons.items()
+    assert (reader.passed.unreadable, first[1]) == (2, 2)
+    assert reason is None or first[0] == reason
+    assert [line for _, line in others if line != 3] == []
     assert [frame.step for frame in frames] == [2]
 
 
 def test_a_long_value_is_not_printed_whole():
     reader = FORMAT.open(SeriesTable(), Options())
     reader.feed(json.dumps(WHOLE | {"value": "x" * 10_000}))
-    assert reader.passed.reason.startswith("not a number: 'xxx")
-    assert len(reader.passed.reason) < 200
+    (reason,) = reader.passed.reasons
+    assert reason.startswith("not a number: 'xxx")
+    assert len(reason) < 200
+
+
+def test_of_ever_new_reasons_only_a_few_are_kept():
+    reader = FORMAT.open(SeriesTable(), Options())
+    for number in range(100):
+        reader.feed(json.dumps(WHOLE | {"value": f"x{number}"}))
+    assert (reader.passed.unreadable, list(reader.passed.reasons.values())) == (100, [1, 2, 3, 4, 5])
 
 
 def test_a_first_line_with_a_fault_is_recognised_all_the_same(tmp_path: Path):
     log = log_of(tmp_path / "log", WHOLE | {"value": math.nan, "micro_step": 0}, LEAST)
     assert log.format is FORMAT
     assert values(log) == {2: 2.5}
-    assert log.passed.reason == '"micro_step": Expected `int` >= 1'
+    assert log.passed.reasons == {'"micro_step": Expected `int` >= 1': 1}
 
 
 def test_what_was_passed_over_is_that_of_the_whole_log(tmp_path: Path):
@@ -121,7 +131,7 @@ def test_what_was_passed_over_is_that_of_the_whole_log(tmp_path: Path):
     first = [next(frames) for _ in range(3)]
     assert [frame.step for frame, _ in zip(log.frames(), range(2), strict=False)] == [7, 8]
     assert [frame.step for frame in (*first, *frames)] == [7, 8, 9, 3, 4]
-    assert (log.passed.unreadable, log.passed.first) == (2, 3)
+    assert (log.passed.unreadable, list(log.passed.reasons.values())) == (2, [3, 7])
     replayed = CliRunner().invoke(group, ["replay", str(tmp_path / "log")])
-    told = f'{(tmp_path / "log").as_posix()}:3: 2 records can\'t be read, this one for: no key "value"'
+    told = f'{(tmp_path / "log").as_posix()}:3: 2 records can\'t be read, for several reasons: no key "value"'
     assert told in replayed.stderr.splitlines()
