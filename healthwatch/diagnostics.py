@@ -79,6 +79,11 @@ def starred(text: str) -> str:
     return _HIDDEN.sub(lambda part: part[1] or "*", text)
 
 
+def counted(number: int, what: str) -> str:
+    """So many of them, one in the singular."""
+    return f"1 {what}" if number == 1 else f"{number} {what}s"
+
+
 def did_you_mean(written: object, known: Iterable[object]) -> str:
     """`did you mean "..."?` where something known resembles what was written, else nothing."""
     names = {str(name).lower(): str(name) for name in known}

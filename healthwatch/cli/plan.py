@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 
-import numpy as np
-
 from healthwatch.alerting.watch import Watch
+from healthwatch.cli.generated import generated, unmatched
+from healthwatch.diagnostics import counted
 from healthwatch.engine import Engine
-from healthwatch.promql import Query, ast
+from healthwatch.promql import Query
 from healthwatch.promql.program import Planned
-from healthwatch.recording import Run, reach
+from healthwatch.recording import Run
 from healthwatch.rulefile import Rule
-from healthwatch.rulefile.lint.selectors import admits
-from healthwatch.stream import Frame, SeriesTable
 from healthwatch.stream.catalogue import Metric
-from healthwatch.stream.series import METRIC_NAME
 
-EVALUATED = 20  # steps of a generated run; those before only fill the windows
-MICRO_STEPS = 2
 LONGEST = 90  # characters of a node
-FEWEST_SERIES = 8  # of a generated metric with labels
 
 Nodes = Sequence[tuple[str, Sequence[Planned]]]  # by the key of the rule that the expression stands under
 
 
 def plan(name: str, rules: Sequence[Rule], metrics: Mapping[str, Metric], run: Path | None) -> str:
     """The plan of one rule among those that it is compiled with, after the last step of a run or of a generated one."""
-    engine, source = _recorded(rules, run) if run is not None else _generated(name, rules, metrics)
+    own = next(rule for rule in rules if rule.name == name)
+    engine, source = _recorded(rules, run) if run is not None else generated(own, rules, metrics)
     nodes = {watch.rule.name: list(_nodes(watch)) for watch in engine.watches}
     sharing = {other: _texts(each) for other, each in nodes.items() if other != name}
     rows = [row for key, planned in nodes[name] for row in _section(key, planned, sharing)]
-    head = [f"{name}: {_summary(nodes[name])}, {source}", "", _row("ms", "rows", "", "")]
+    elsewhere = "" if run is not None else "; with --run RUN it is evaluated on recorded ones"
+    nothing = [f"no series of it matches {each}{elsewhere}" for each in unmatched(own, engine.history.table)]
+    head = [f"{name}: {_summary(nodes[name])}, as of {source}", *nothing, "", _row("ms", "rows", "", "")]
     return "\n".join([*head, *rows, "", *_LEGEND])
 
 
@@ -58,7 +54,7 @@ def _summary(nodes: Nodes) -> str:
     shown = {node.text: node for _, planned in nodes for node in planned if not _constant(node)}
     root = nodes[0][1][0]
     rows = max((node.rows or 0 for node in shown.values()), default=0)
-    return f"{len(shown)} nodes, {rows} rows kept, {_ms(root)} ms"
+    return f"{counted(len(shown), 'node')}, {counted(rows, 'row')} kept, {_ms(root)} ms"
 
 
 def _section(key: str, planned: Sequence[Planned], sharing: Mapping[str, frozenset[str]]) -> Iterator[str]:
@@ -84,9 +80,6 @@ def _constant(node: Planned) -> bool:
     return node.rows is None and node.text.replace(".", "", 1).isdigit()
 
 
-# What it is evaluated on
-
-
 def _recorded(rules: Sequence[Rule], path: Path | str) -> tuple[Engine, str]:
     run = Run.open(path)
     engine, last = Engine(rules, run.table), 0
@@ -95,50 +88,4 @@ def _recorded(rules: Sequence[Rule], path: Path | str) -> tuple[Engine, str]:
             engine.rewind(frame.step)
         engine.step(frame)
         last = frame.step
-    return engine, f"as of step {last} of {run.path.as_posix()}"
-
-
-def _generated(name: str, rules: Sequence[Rule], metrics: Mapping[str, Metric]) -> tuple[Engine, str]:
-    """As many steps as the rule looks back, of as many series of what it reads as a large model has."""
-    table, random = SeriesTable(), np.random.default_rng(0)
-    own = [rule for rule in rules if rule.name == name]
-    engine = Engine(rules, table)
-    steps = reach(Engine(own, table), EVALUATED) + EVALUATED
-    read = {each.name: each for each in _read(own[0], metrics)}
-    series = {metric: table.register(metric.name, _labels(metric)) for metric in read.values()}
-    for step in range(1, steps + 1):
-        frame = Frame(step)
-        for metric, registered in series.items():
-            for micro_step in range(MICRO_STEPS) if metric.cadence == "micro-step" else (None,):
-                frame.add(registered, np.exp(0.1 * random.standard_normal(len(registered))), micro_step)
-        frame.close()
-        if step <= steps - EVALUATED:
-            engine.history.extend(frame)
-        else:
-            engine.step(frame)
-    return engine, f"as of step {steps} of a generated run with {sum(map(len, series.values())):,} series"
-
-
-def _read(rule: Rule, metrics: Mapping[str, Metric]) -> Iterator[Metric]:
-    """The metrics that the rule reads; one that nobody knows has one series."""
-    for expression in filter(None, (rule.expression, rule.until, rule.detail)):
-        for node in ast.walk(expression.tree):
-            if isinstance(node, ast.VectorSelector) and node.metric:
-                yield metrics.get(node.metric, Metric(node.metric, "1", (), "gauge", "step", "", ""))
-            elif isinstance(node, ast.VectorSelector):
-                named = [matcher for matcher in node.matchers if matcher.name == METRIC_NAME]
-                yield from (each for name, each in metrics.items() if all(admits(one, name) for one in named))
-
-
-def _labels(metric: Metric) -> list[dict[str, str]]:
-    """Label sets of its own labels, the last of them changing fastest."""
-    names = [name for name in metric.labels if name not in metric.optional]
-    count = (metric.series or FEWEST_SERIES) if names else 1
-    return list(islice(_numbered(names, count), count))
-
-
-def _numbered(names: Sequence[str], count: int) -> Iterator[dict[str, str]]:
-    base = max(2, round(count ** (1 / max(len(names), 1)) + 0.5))
-    for number in range(count):
-        digits = [number // base**place % base for place in reversed(range(len(names)))]
-        yield dict(zip(names, map(str, digits), strict=True))
+    return engine, f"step {last} of {run.path.as_posix()}"

@@ -10,6 +10,7 @@ import click
 import numpy as np
 
 from healthwatch.alerting.message import number_text
+from healthwatch.diagnostics import counted
 from healthwatch.readers import Log, Options, Passed, formats, open_log
 from healthwatch.readers.records import lines
 from healthwatch.stream import Column, Frame
@@ -61,10 +62,6 @@ def _because(reason: str, others: Sequence[object]) -> str:
     if not reason:
         return ""
     return f", for several reasons: {reason}" if others else f": {reason}"
-
-
-def counted(number: int, what: str) -> str:
-    return f"1 {what}" if number == 1 else f"{number} {what}s"
 
 
 def _list(context: click.Context) -> None:

@@ -15,7 +15,8 @@ import click
 from healthwatch.alerting.message import number_text, place_text, series_text
 from healthwatch.alerting.model import Incident, Transition
 from healthwatch.alerting.watch import Problem
-from healthwatch.cli.read import FORMAT, TOP_K, counted, remarks
+from healthwatch.cli.read import FORMAT, TOP_K, remarks
+from healthwatch.diagnostics import counted
 from healthwatch.engine import Outcome
 from healthwatch.readers import Log, Options, Passed
 from healthwatch.recording import dump

@@ -14,7 +14,7 @@ import click
 from healthwatch.alerting.message import time_text
 from healthwatch.alerting.model import Now
 from healthwatch.alerting.silence import Matcher, Silence, mark, parse_matcher
-from healthwatch.diagnostics import Diagnostic, Invalid, suggest
+from healthwatch.diagnostics import Diagnostic, Invalid, counted, suggest
 from healthwatch.promql.regex import compile_regex
 from healthwatch.recording import Run, book_of
 from healthwatch.replay import Version, load_replay
@@ -100,7 +100,7 @@ def _fits(output: Path, silence: Silence, versions: Sequence[Version]) -> str:
         return "; it fits no open incident now"
     names = list(dict.fromkeys(found))
     more = f" and {len(names) - NAMED} more" if names[NAMED:] else ""
-    count = f"{len(found)} open incident{'s' if len(found) > 1 else ''}"
+    count = counted(len(found), "open incident")
     return f"; it fits {count} now: {', '.join(names[:NAMED])}{more}"
 
 

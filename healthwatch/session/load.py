@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from healthwatch.config import Config
-from healthwatch.diagnostics import Invalid, errors, render_text
+from healthwatch.diagnostics import Invalid, counted, errors, render_text
 from healthwatch.session.integration import FindIntegration
 from healthwatch.session.reload import examine
 from healthwatch.session.session import Session
@@ -33,5 +33,5 @@ def load(source: Path | str | Document, find_integration: FindIntegration) -> Se
     session = Session(checked.config, checked.rules.rules, find_integration)
     if found:
         name = source.file if isinstance(source, Document) else source
-        session.guard.say(f"{len(found)} remarks on {name}:\n{render_text(found)}", logging.WARNING)
+        session.guard.say(f"{counted(len(found), 'remark')} on {name}:\n{render_text(found)}", logging.WARNING)
     return session

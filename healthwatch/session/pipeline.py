@@ -15,6 +15,7 @@ from healthwatch.alerting.escalation import Mode
 from healthwatch.alerting.model import Intent, Notice, Now, Transitions
 from healthwatch.alerting.policy import policy_of
 from healthwatch.config import Config
+from healthwatch.diagnostics import counted
 from healthwatch.engine import Engine, Outcome
 from healthwatch.recording import Recording, Run, Snapshots, reach, recall, revive
 from healthwatch.rulefile import Rule
@@ -112,7 +113,7 @@ class Pipeline:
             self.rules.update({rule.name: rule for rule in rules})
             self._renew_receivers()
             self.open_actions()
-            self.guard.say(f"rules and config are reloaded: {len(rules)} rules", logging.INFO)
+            self.guard.say(f"rules and config are reloaded: {counted(len(rules), 'rule')}", logging.INFO)
 
     def _renew_receivers(self) -> None:
         if self.delivery is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from numpy.typing import ArrayLike
 
 from healthwatch.config import Config
+from healthwatch.diagnostics import counted
 from healthwatch.monitors.log_records import LogRecords
 from healthwatch.rulefile import Rule
 from healthwatch.session.ending import is_error, unhandled
@@ -114,7 +115,8 @@ class Session:
         recording, last = pipeline.recording, pipeline.last_step
         attempt = f"attempt {recording.attempt}" + (f" after step {last}" if last else "")
         self.guard.say(
-            f"run {self.config.run}, {attempt}: {len(self.rules)} rules, recorded in {recording.path}", logging.INFO
+            f"run {self.config.run}, {attempt}: {counted(len(self.rules), 'rule')}, recorded in {recording.path}",
+            logging.INFO,
         )
         if first_step <= last:
             again = f"the run goes back from step {last} to step {first_step}"

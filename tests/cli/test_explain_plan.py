@@ -29,6 +29,18 @@ groups:
       - alert: Hot
         expr: heat > 90
         labels: {severity: warning}
+      - alert: Any
+        expr: grad_norm
+        labels: {severity: warning}
+      - alert: Attention
+        expr: spike_ratio(micro_norm{param=~".*attn.*"}[50]) > 8
+        labels: {severity: warning}
+      - alert: Held
+        expr: loss{split="val"} - ignoring (split) loss{split="train"} > 1
+        labels: {severity: warning}
+      - alert: Odd
+        expr: heat{card=~"\\\\bGPU\\\\b.*x"} > 90 or heat{card="3"} > 95
+        labels: {severity: warning}
 """
 
 
@@ -84,6 +96,35 @@ def test_a_generated_run_has_the_series_of_a_large_model(folder: Path) -> None:
     result = CliRunner().invoke(group, ["explain", "--plan", "builtin:gradients", "ParamGradNormSpike"])
     assert "generated run with 5,000 series" in result.output
     assert re.search(r"spike_ratio\(micro_norm\[50\], 3\)  \[GradNormSpike\]\n", result.output)
+
+
+def test_a_generated_run_has_series_that_the_matchers_take(folder: Path) -> None:
+    head, rows = plan(folder, "Attention")
+    assert "of a generated run with 5,000 series" in head
+    (kept,) = {rows for _, rows, text in rows if text == '    spike_ratio(micro_norm{param=~".*attn.*"}[50])'}
+    assert int(kept) >= 2 * 50  # two micro-steps each
+    head, rows = plan(folder, "Held")
+    assert "of a generated run with 2 series" in head
+    assert all(float(ms) > 0 and int(kept or 1) > 0 for ms, kept, text in rows if "loss" in text)
+
+
+def test_what_no_series_matches_is_named(folder: Path) -> None:
+    def remarks(name: str, *more: str) -> list[str]:
+        said = CliRunner().invoke(group, ["explain", "--plan", str(folder / "rules.yaml"), name, *more])
+        assert said.exit_code == 0, said.output
+        return said.output.split("\n\n")[0].splitlines()[1:]
+
+    elsewhere = "; with --run RUN it is evaluated on recorded ones"
+    assert remarks("Odd") == [f'no series of it matches heat{{card=~"\\\\bGPU\\\\b.*x"}}{elsewhere}']
+    assert remarks("Attention") == remarks("Held") == remarks("Jump") == []
+    run = ("--run", str(folder / "out"))
+    assert remarks("Attention", *run) == ['no series of it matches micro_norm{param=~".*attn.*"}']
+    assert remarks("Jump", *run) == []
+
+
+def test_one_is_not_many(folder: Path) -> None:
+    head, _ = plan(folder, "Any")
+    assert head.startswith("Any: 1 node, ")
 
 
 def test_what_is_not_asked_for_took_nothing(folder: Path) -> None:

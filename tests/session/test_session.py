@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 import healthwatch
 from healthwatch.diagnostics import Invalid
@@ -359,3 +360,15 @@ def test_every_kind_of_failure_is_told_and_none_fills_the_log(open_session, capl
     failures = [each.getMessage() for each in caplog.records if "failed" in each.getMessage()]
     assert len(failures) == len(set(failures)) == 3
     assert hw.guard.failures == {"log": 40, "log_values": 20}
+
+
+@pytest.mark.parametrize(("metrics", "count"), [(["pressure"], "1 remark"), (["pressure", "humidity"], "2 remarks")])
+def test_remarks_on_a_config_are_counted(write_config, caplog, metrics, count):
+    known = {"labels": {"severity": "warning"}, "annotations": {"action": "look", "summary": "high"}}
+    rules = [{"alert": f"High{each}", "expr": f"{each} > 5", **known} for each in metrics]
+    path = write_config(yaml.safe_dump({"groups": [{"name": "g", "rules": rules}]}))
+    with caplog.at_level(logging.INFO, "healthwatch"), healthwatch.load(path) as hw:
+        hw.step(1.0)
+    said = [record.getMessage() for record in caplog.records]
+    assert sum(f"{count} on {path}:\n" in each for each in said) == 1
+    assert sum(f"attempt 1: {len(metrics)} rule{'s' * (len(metrics) > 1)}, recorded in " in each for each in said) == 1
