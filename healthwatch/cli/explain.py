@@ -13,7 +13,7 @@ import click
 from healthwatch import resources
 from healthwatch.cli.check import check
 from healthwatch.diagnostics import Diagnostic, did_you_mean, errors, render_text
-from healthwatch.promql.meaning import MEANINGS
+from healthwatch.promql.meaning import MEANINGS, meaning_of
 from healthwatch.promql.meaning.page import brief as said_of
 from healthwatch.promql.meaning.page import listed
 from healthwatch.rulefile import Rule
@@ -111,8 +111,7 @@ def explanations(name: str, known: Known) -> Iterable[str]:
         yield _rule(known.rules[name])
     if name in known.metrics:
         yield _metric(known.metrics[name])
-    meaning = MEANINGS.get(name) or MEANINGS.get(name.lower())  # keywords have no case
-    if meaning is not None:
+    if (meaning := meaning_of(name)) is not None:
         yield said_of(meaning)
     if name.upper() in codes():
         yield _code(codes()[name.upper()])

@@ -11,6 +11,7 @@ from healthwatch.stream.series import METRIC_NAME
 
 _CLASSES = {"d": "0123456789", "w": "0a_", "s": " ", "D": "a", "W": "-", "S": "a0"}
 _OTHERS = "0aA_-. /:~"  # one of them is left by most classes of others
+_DEEPEST = 50  # brackets within brackets that are looked into
 _MOST = 20  # times that a counted repetition is written out
 
 
@@ -71,6 +72,7 @@ class Sampler:
         self._filler = filler
         self._number = number
         self._at = 0
+        self._depth = 0
 
     def text(self) -> str:
         return self._alternatives()
@@ -145,7 +147,12 @@ class Sampler:
                 self._at += 1
             if self._take() == ")":
                 return ""
+        if self._depth > _DEEPEST:
+            self._at = len(self._pattern)
+            return ""
+        self._depth += 1
         text = self._alternatives()
+        self._depth -= 1
         self._at += 1
         return text
 

@@ -48,6 +48,11 @@ def test_whatever_the_expression_something_is_written_for_it(pattern: str) -> No
     assert isinstance(Sampler(pattern, "17", 3).text(), str)
 
 
+def test_brackets_without_end_are_not_followed() -> None:
+    assert Sampler("(" * 900 + "a" + ")" * 900, "17", 0).text() == ""
+    assert Sampler("(" * 40 + "a" + ")" * 40 + "b", "17", 0).text() == "ab"
+
+
 @pytest.mark.parametrize(
     ("matchers", "labels"),
     [

@@ -9,9 +9,17 @@ from healthwatch.promql.meaning.operators import AGGREGATIONS, MODIFIERS, OPERAT
 from healthwatch.promql.meaning.own import OWN
 from healthwatch.promql.meaning.prometheus import FUNCTIONS
 
-__all__ = ["KINDS", "MEANINGS", "Kind", "Meaning"]
+__all__ = ["KINDS", "MEANINGS", "Kind", "Meaning", "meaning_of"]
 
 MEANINGS: Mapping[str, Meaning] = {
     each.name: each for each in (*OWN, *FUNCTIONS, *AGGREGATIONS, *OPERATORS, *MODIFIERS)
 }
 """By name, our own functions first."""
+
+
+def meaning_of(written: str) -> Meaning | None:
+    """What is meant by a name as somebody types it: `ema()` and `[50]` too, and keywords in capitals."""
+    name = written.removesuffix("()")
+    if name.startswith("["):
+        name = "[window:step]" if ":" in name else "[window]"
+    return MEANINGS.get(name) or MEANINGS.get(name.lower())

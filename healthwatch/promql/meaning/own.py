@@ -15,9 +15,13 @@ _WINDOW = (
 _MIN_SAMPLES = "How many finite samples the baseline must have for a result; 1 at least."
 _NEVER = "Fewer than `min_samples` in the baseline; no sample now; now is NaN"
 _NAN = "In the baseline left out, infinities too. A NaN now is no data (`nonfinite` finds it); when now is +Inf, "
+_SIGNED = "Metrics that may be negative, or that are 0 most of the time."
+_TAILS = "Norms and other metrics with a heavy tail, unless a ratio and `for_records` stand beside it."
 
 
-def _compared(name: str, sentence: str, formula: str, unit: str, none: str, now: str, example: str) -> Meaning:
+def _compared(
+    name: str, sentence: str, formula: str, unit: str, none: str, now: str, not_for: str, example: str
+) -> Meaning:
     """One that compares a sample with its baseline."""
     details = {
         "formula": formula,
@@ -27,10 +31,10 @@ def _compared(name: str, sentence: str, formula: str, unit: str, none: str, now:
         "no value": f"{_NEVER}; {none}.",
         "NaN": now,
         "labels": "Those of the series, without the metric's name.",
+        "not for": not_for,
     }
-    return Meaning(
-        name, "own", f"{name}(window, min_samples = {TRAINING[name].min_samples})", sentence, example, details
-    )
+    usage = f"{name}(window, min_samples = {TRAINING[name].min_samples})"
+    return Meaning(name, "own", usage, sentence, example, details)
 
 
 def _plain(name: str, usage: str, sentence: str, example: str, details: Mapping[str, str]) -> Meaning:
@@ -45,6 +49,7 @@ OWN = (
         "None: a ratio, 1 is usual.",
         "the median is 0 or negative",
         f"{_NAN}the ratio is.",
+        _SIGNED,
         "spike_ratio(grad_norm[50]) > 8",
     ),
     _compared(
@@ -54,6 +59,7 @@ OWN = (
         "None: standard deviations.",
         "the median and the median absolute deviation (mad) are both 0",
         f"{_NAN}the score is.",
+        _TAILS,
         "robust_zscore(loss[128]) > 6",
     ),
     _compared(
@@ -63,6 +69,7 @@ OWN = (
         "None: standard deviations.",
         "the mean and the deviation are both 0",
         f"{_NAN}the score is.",
+        f"{_TAILS} One large sample in the baseline hides the next: `robust_zscore` does not mind it.",
         "zscore(loss[128]) > 6",
     ),
     _compared(
@@ -72,6 +79,7 @@ OWN = (
         "That of the metric.",
         "the mean is not finite",
         "In the baseline left out, infinities too. A NaN now is no data; any other now does not change the mean.",
+        "Metrics with rare large values: each of them lifts the mean for a while; a median does not mind it.",
         "loss > 1.5 * ema(loss[50])",
     ),
     _compared(
@@ -81,6 +89,7 @@ OWN = (
         "None: a ratio, 1 is usual.",
         "the mean is 0 or negative",
         f"{_NAN}the ratio is.",
+        _SIGNED,
         "ema_ratio(step_time[100]) > 1.5",
     ),
     _compared(
@@ -90,6 +99,7 @@ OWN = (
         "None: a ratio, 1 is no growth.",
         "the oldest sample is 0 or negative, or not older than half the window",
         f"{_NAN}the ratio is.",
+        f"{_SIGNED} Noise: one sample is compared with one; ask for `deriv(finite(...)) > 0` beside it.",
         "growth(max_attention_logit[500]) >= 2",
     ),
     _plain(

@@ -128,7 +128,7 @@ sin(vector): The sine of an angle in radians.
     sin(loss)
 sinh(vector): The hyperbolic sine.
     sinh(loss)
-sort(vector): The elements by value, smallest first, NaN last; what a message lists stands in this order.
+sort(vector): The elements by value, smallest first, NaN last.
     sort(micro_norm)
 sort_by_label(vector, label...): The elements by the values of labels; numbers in them sort by size.
     sort_by_label(tokens_per_expert, "layer", "expert")
