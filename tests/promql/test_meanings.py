@@ -162,6 +162,11 @@ def value(samples: list[float], text: str) -> float | None:
     return float(result.values[0]) if result.kept.any() else None
 
 
+def test_a_number_on_one_side_leaves_the_elements_of_the_other(training: Training) -> None:
+    kept = [training.at_the_end(text) for text in ("2 < loss", "loss > 2")]
+    assert [vector.values[vector.kept].tolist() for vector in kept] == [[40.0], [40.0]]
+
+
 BEFORE = [*(float(n) for n in range(1, 18)), math.nan, math.inf]  # 17 finite samples, their median and mean are 9
 WEIGHTS = [(1 - 2 / 21) ** (17 - n) for n in range(1, 18)]  # of a window of 20
 MEAN = sum(n * weight for n, weight in enumerate(WEIGHTS, 1)) / sum(WEIGHTS)

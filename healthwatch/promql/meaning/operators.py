@@ -98,9 +98,9 @@ on := left / on (label, ...) right: Elements find each other by these labels alo
     loss / on () grad_norm
 ignoring := left / ignoring (label, ...) right: Elements find each other by all labels but these.
     tokens_per_expert / ignoring (expert) group_left () sum without (expert) (tokens_per_expert)
-group_left := left / on (label) group_left (label) right: Many on the left share one on the right, and its labels.
+group_left := left / on (label) group_left (label) right: Many elements share one on the right and take `label` of it.
     micro_norm / on () group_left () grad_norm
-group_right := left / on (label) group_right (label) right: Many on the right share one on the left, and its labels.
+group_right := left / on (label) group_right (label) right: Many elements share one on the left and take `label` of it.
     grad_norm / on () group_right () micro_norm
 bool := left > bool right: Gives 1 where the comparison holds and 0 where it does not, instead of leaving elements out.
     loss > bool 2

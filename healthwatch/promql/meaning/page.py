@@ -114,6 +114,7 @@ _NOTES: Mapping[Kind, str] = {
 value is no data: neither a breach nor clear.""",
     "function": "As in Prometheus, except that they count steps where it counts seconds.",
     "aggregation": _GROUPED,
-    "operator": "In the order in which they bind: `^`, then `* / % atan2`, `+ -`, comparisons, `and unless`, `or`.",
+    "operator": """In the order in which they bind: `^`, then `* / % atan2`, `+ -`, comparisons, `and unless`, `or`.
+Where one side is a number, the elements are those of the other side: `2 < loss` keeps what `loss > 2` keeps.""",
     "modifier": "What aggregations, operators and selectors take beside them.",
 }

@@ -78,7 +78,7 @@ irate(window): How much a counter grew per step between its last two samples; a 
     irate(consumed_samples[100])
 label_join(vector, target, separator, label...): Sets the label `target` to the values of labels, joined.
     label_join(tokens_per_expert, "place", "/", "block", "layer")
-label_replace(vector, target, replacement, label, regex): Sets `target` where regex matches all of `label`.
+label_replace(vector, target, replacement, label, regex): Sets `target` where regex matches `label`; $1 is a group.
     label_replace(micro_norm, "layer", "$1", "param", ".*layers[.]([0-9]+)[.].*")
 last_over_time(window): The newest sample in the window; keeps the metric's name.
     last_over_time(loss[50])

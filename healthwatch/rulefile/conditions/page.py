@@ -106,8 +106,9 @@ def _flow(value: Any) -> str:
 
 _INTRODUCTION = """# Conditions
 
-What can stand under a rule's `when:`. Each condition is a macro: it stands for a PromQL expression, which
-`healthwatch explain RULE` shows, and a rule written with it says exactly what that expression says.
+What can stand under a rule's `when:`. Each condition is a macro: it stands for a
+[PromQL](../functions.md) expression, which `healthwatch explain RULE` shows, and a rule written with it says exactly
+what that expression says.
 """
 
 _COMBINING = """## select, over, by
