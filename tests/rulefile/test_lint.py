@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from healthwatch import resources
 from healthwatch.config import load_all
 from healthwatch.diagnostics import Diagnostic, render_text
 from healthwatch.engine import Engine
+from healthwatch.promql import ast
+from healthwatch.promql.parse import parse
 from healthwatch.rulefile import load_rules
 from healthwatch.rulefile.lint import Facts
 from healthwatch.stream import Frame, SeriesTable
@@ -21,6 +24,8 @@ HEAD = """
 metrics:
   val_loss: {cadence: sparse, every: 100}
   rare: {cadence: sparse, labels: []}
+  queue: {labels: [shard]}
+  stage: {labels: [part]}
 groups:
   - name: g
     rules:
@@ -52,7 +57,7 @@ def marked(found: Diagnostic) -> str:
         ("expr: micro_norm / grad_norm > 3", "HW024", "error", "/", "ignoring (param) group_left ()"),
         ('expr: router_topk{layer="1"} > 1 and router_topk{layer="2"} > 1', "HW024", "error", "and", '"layer" is "1" on the left and "2" on the right'),
         ("expr: loss > 3 unless micro_norm > 1", "HW024", "error", "unless", "it excludes nothing"),
-        ("expr: sum by (layer) (tokens_per_expert) > on (layer, expert) tokens_per_expert", "HW024", "error", ">", "take expert out of on"),
+        ("expr: sum by (layer) (tokens_per_expert) > on (layer, expert) tokens_per_expert", "HW024", "error", ">", "write > on (layer) group_right ()"),
         ("expr: loss > 3\nuntil: loss > micro_norm", "HW024", "error", ">", ""),
         ('expr: micro_norm{parm="x"} > 3', "HW023", "error", "parm", 'did you mean "param"?'),
         ('expr: micro_norm{task="x"} > 3', "HW023", "warning", "task", "its labels: param"),
@@ -74,6 +79,32 @@ def marked(found: Diagnostic) -> str:
         ("expr: step_time < -1", "HW036", "error", "<", ""),
         ("expr: max without (expert) (tokens_per_expert) / sum without (expert) (tokens_per_expert) > 1", "HW036", "error", ">", ""),
         ("expr: router_topk * max without (expert) (tokens_per_expert) / sum without (expert) (tokens_per_expert) >= 1.2", "HW036", "error", ">=", ""),
+        ("expr: max(tokens_per_expert) by (layer) / tokens_per_expert > 2", "HW024", "error", "/", "write / on (layer) group_right ()"),
+        ("expr: tokens_per_expert / on (block, layer) router_topk > 2", "HW047", "warning", "/", 'several series of the left side match alike, since "expert" is not compared'),
+        ("expr: tokens_per_expert / on (layer) group_right () router_topk > 2", "HW047", "warning", "/", 'since "block" and "expert" are not compared write / on (block, layer) group_left ()'),
+        ("expr: queue > on () stage", "HW047", "warning", ">", 'several series of the left side match alike, since "shard" is not compared; several series of the right'),
+        ("expr: lr > 1 and absent(queue)", "HW044", "warning", "absent(queue)", 'only until "queue" has come for the first time absent_over_time(queue[50])'),
+        ('expr: absent(loss{split="val"} offset 10)', "HW044", "warning", 'absent(loss{split="val"} offset 10)', 'absent_over_time(loss{split="val"} offset 10[50])'),
+        ("expr: absent(sum(abs(queue)) * 2)", "HW044", "warning", "absent(sum(abs(queue)) * 2)", ""),
+        ("expr: loss > 3\nuntil: absent(loss)", "HW044", "warning", "absent(loss)", ""),
+        ("expr: avg_over_time(loss[50])", "HW045", "warning", "avg_over_time(loss[50])", "so the rule always fires compare it with a bound"),
+        ("expr: scalar(loss > 3)", "HW045", "warning", "scalar(loss > 3)", "compare it with a bound"),
+        ("expr: loss > bool 2", "HW045", "warning", "loss > bool 2", "leave out bool"),
+        ("expr: (loss / grad_norm)", "HW045", "warning", "loss / grad_norm", ""),
+        ("expr: topk(3, micro_norm)", "HW045", "warning", "topk(3, micro_norm)", ""),
+        ("expr: count(loss > bool 3)", "HW045", "warning", "count(loss > bool 3)", "compare it with a bound"),
+        ("expr: loss > 3 or vector(0)", "HW045", "warning", "vector(0)", "compare it with a bound, or leave it out"),
+        ("expr: loss and grad_norm", "HW045", "warning", "loss and grad_norm", ""),
+        ("expr: vector(1)", "HW045", "warning", "vector(1)", ""),
+        ("expr: run_failed * lr", "HW045", "warning", "run_failed * lr", ""),
+        ("expr: val_loss", "HW045", "warning", "val_loss", ""),
+        ("expr: loss > 3\nuntil: loss * 2", "HW045", "warning", "loss * 2", "so the alert never ends"),
+        ("expr: lr == NaN", "HW046", "warning", "NaN", "never true, whatever is compared nonfinite(...)"),
+        ("expr: $x != lr\nparams: {x: 3}\nuntil: lr >= nan", "HW046", "warning", "nan", "never true"),
+        ("expr: lr != NaN", "HW046", "warning", "NaN", "always true"),
+        ("expr: quantile_over_time(90, loss[50]) > 3", "HW046", "warning", "90", "write 0.9"),
+        ("expr: quantile by (layer) (99.5, tokens_per_expert) > 3", "HW046", "warning", "99.5", "write 0.995"),
+        ("expr: quantile(-1, tokens_per_expert) > 3", "HW046", "warning", "-1", "0.5 is the median"),
     ],
 )  # fmt: skip
 def test_found(tmp_path: Path, rule: str, code: str, severity: str, under: str, says: str) -> None:
@@ -115,6 +146,29 @@ def test_found(tmp_path: Path, rule: str, code: str, severity: str, under: str, 
         "when: {saturation: {metric: tokens_per_expert, over: [expert], top_k: router_topk}}",
         "when: {imbalance: {metric: tokens_per_expert, over: [expert], above: 4}}",
         "expr: max_over_time(avg_over_time(loss[20])[500:]) > 5",
+        "expr: tokens_per_expert / on (block, layer) group_left () router_topk > 2",
+        'expr: tokens_per_expert{expert="3"} / on (block, layer) router_topk > 2',
+        "expr: topk by (block, layer) (1, tokens_per_expert) / on (block, layer) router_topk > 2",
+        "expr: tokens_per_expert > 2 and on (layer) max_attention_logit > 3",
+        "expr: max by (layer) (tokens_per_expert) / on (layer) max by (layer) (max_attention_logit) > 2",
+        "expr: loss / lr > 3",
+        "expr: absent_over_time(queue[50])",
+        "expr: absent(queue > 3)",
+        "expr: absent(avg_over_time(queue[50]))",
+        "expr: nonfinite(loss)",
+        "expr: count(loss > 3)",
+        "expr: loss > 3 and grad_norm",
+        "expr: grad_norm and loss > 3",
+        "expr: loss unless on () lr > 3",
+        "expr: (loss > 3) * 2",
+        "expr: loss > 3 or nonfinite(loss)",
+        "expr: abs(topk(3, nonfinite(micro_norm)))",
+        "expr: present_over_time(queue[200]) unless present_over_time(queue[50])",
+        "expr: count_over_time((loss > 3)[50:])",
+        "expr: run_failed",
+        "expr: rare",
+        "expr: loss == Inf",
+        "expr: quantile(1, tokens_per_expert) > 3 and on () quantile_over_time(0, loss[50]) > 3",
         "expr: max_over_time(avg_over_time(loss[20])[10000:20]) > max_over_time(loss[10000])",
     ],
 )
@@ -157,6 +211,82 @@ def test_a_shipped_rule_that_this_model_never_reaches_is_a_note() -> None:
 def test_shipped_rules_are_beyond_reproach(facts: Facts) -> None:
     told = load_rules([f"builtin:{pack}" for pack in resources.packs()], {}, facts).diagnostics
     assert told == (), render_text(told)
+
+
+def test_absent_means_what_it_says_in_a_group_with_a_lookback(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    rule = "{alert: A, expr: absent(loss), labels: {severity: info}, annotations: {action: x}}"
+    for group, codes in (("name: g", ["HW044"]), ("name: g, lookback: 50", [])):
+        path.write_text(f"groups: [{{{group}, rules: [{rule}]}}]\n", encoding="utf-8")
+        assert [found.code for found in load_rules([path]).diagnostics] == codes
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "max(tokens_per_expert) by (layer) / tokens_per_expert > 2",
+        "tokens_per_expert / max(tokens_per_expert) by (layer) > 2",
+        "micro_norm / grad_norm > 3",
+        "grad_norm / micro_norm > 3",
+        "sum by (layer) (tokens_per_expert) > on (layer, expert) tokens_per_expert",
+        "tokens_per_expert / sum(tokens_per_expert) > 2",
+        "max by (layer) (max_attention_logit) > 100 and deriv(max_attention_logit[500]) > 0",
+        "loss > 3 unless micro_norm > 1",
+        "loss > micro_norm",
+        'router_topk{layer="1"} > 1 and router_topk{layer="2"} > 1',
+        'router_topk{layer="1"} / router_topk{layer="2"} > 1',
+        'tokens_per_expert{layer="1"} / router_topk{layer="2"} > 1',
+        "tokens_per_expert / on (block, layer) router_topk > 2",
+        "tokens_per_expert / on (layer) group_right () router_topk > 2",
+        "router_topk / on (block, layer) tokens_per_expert > 2",
+        "max_attention_logit / tokens_per_expert > 2",
+        "micro_norm / (tokens_per_expert + 1) > 2",
+        "tokens_per_expert / on (layer) max_attention_logit > 2",
+        "queue > stage",
+        "queue > on () stage",
+        "queue / ignoring (shard) group_left () stage > 1",
+        "max by (layer, head) (max_attention_logit) > max by (layer, expert) (tokens_per_expert)",
+        "queue * on (shard) group_left (part) stage > 2",
+    ],
+)
+def test_what_the_help_of_a_join_proposes_passes(tmp_path: Path, expression: str) -> None:
+    (found,) = lint(tmp_path, f"expr: {expression}")
+    assert found.code in ("HW024", "HW047")
+    proposed = re.match(r"write (\S+ (?:on|ignoring) \([^)]*\)(?: group_(?:left|right) \([^)]*\))?)(.*)$", found.help)
+    assert proposed is not None
+    assert found.span is not None
+    start = found.span.column - 1 - found.source.index(expression)
+    (node,) = (
+        each
+        for each in ast.walk(parse(expression, rule=True).expression.tree)  # type: ignore[union-attr]
+        if isinstance(each, ast.Binary) and each.op_span[0] == start
+    )
+    right = proposed[2] or expression[slice(*node.right.span)]
+    mended = f"{expression[:start]}{proposed[1]} {right}{expression[node.right.span[1] :]}"
+    assert lint(tmp_path, f"expr: {mended}") == [], mended
+
+
+@pytest.mark.parametrize(
+    ("expression", "fails"),
+    [
+        ("tokens_per_expert / on (block, layer) router_topk", True),
+        ("tokens_per_expert / on (block, layer) group_right () router_topk", True),
+        ("tokens_per_expert / on (layer) tokens_per_expert", True),
+        ("tokens_per_expert / on (block, layer) group_left () router_topk", False),
+        ("router_topk / on (block, layer) group_right () tokens_per_expert", False),
+    ],
+)
+def test_joins_that_are_warned_of_are_those_that_fail(tmp_path: Path, expression: str, fails: bool) -> None:
+    assert [found.code for found in lint(tmp_path, f"expr: {expression} > 2")] == ["HW047"] * fails
+    table = SeriesTable()
+    layers = [{"block": "decoder", "layer": layer} for layer in "01"]
+    experts = [{**layer, "expert": expert} for layer in layers for expert in "012"]
+    frame = Frame(1)
+    frame.add(table.register("router_topk", layers), np.ones(2))
+    frame.add(table.register("tokens_per_expert", experts), np.ones(6))
+    frame.close()
+    outcome = Engine(load_rules([tmp_path / "r.yaml"]).rules, table).step(frame)
+    assert bool(outcome.problems) == fails
 
 
 def test_action_and_severity(tmp_path: Path) -> None:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from healthwatch.rulefile.lint import alarms, bounds, cadence, joins, manners, selectors, subqueries
+from healthwatch.rulefile.lint import (
+    absence,
+    alarms,
+    always,
+    bounds,
+    cadence,
+    joins,
+    manners,
+    numbers,
+    selectors,
+    subqueries,
+)
 from healthwatch.rulefile.lint.subject import UNKNOWN, Facts, Subject
 
 CHECKS: Sequence[Callable[[Subject], None]] = (
@@ -15,6 +26,9 @@ CHECKS: Sequence[Callable[[Subject], None]] = (
     bounds.check,
     alarms.check,
     subqueries.check,
+    absence.check,
+    always.check,
+    numbers.check,
 )
 
 __all__ = ["CHECKS", "UNKNOWN", "Facts", "Subject", "lint"]

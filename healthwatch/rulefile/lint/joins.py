@@ -1,41 +1,55 @@
-"""Joins whose sides can never carry the same labels: such a rule is empty for ever."""
+"""Joins that can never succeed: whose sides never carry the same labels, or of which several series match one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
 
 from healthwatch.promql import ast
+from healthwatch.promql.syntax import SET_OPERATORS
+from healthwatch.rulefile.lint import matchings
+from healthwatch.rulefile.lint.carried import Carried, carried, compared, scalar
 from healthwatch.rulefile.lint.subject import Subject
 from healthwatch.rulefile.resultlabels import Names, result_labels
 from healthwatch.stream.catalogue import Metric
 
-Carried: TypeAlias = Mapping[str, str | None]  # labels that every series has; the value where it is fixed
-
 _PICKS = ("topk", "bottomk", "limitk", "limit_ratio")
-_UNKNOWN = ("label_replace", "label_join", "absent", "absent_over_time", "vector", "scalar", "time", "info")
 
 
 def check(subject: Subject) -> None:
     for key, tree in subject.trees():
         for node in ast.walk(tree) if subject.written(key) else ():
-            if isinstance(node, ast.Binary) and node.op != "or" and not (_scalar(node.left) or _scalar(node.right)):
+            if isinstance(node, ast.Binary) and node.op != "or" and not (scalar(node.left) or scalar(node.right)):
                 _check_join(subject, key, node)
 
 
 def _check_join(subject: Subject, key: str, node: ast.Binary) -> None:
-    metrics = subject.metrics
+    never, several = _never(node, subject.metrics), _several(node, subject.metrics)
+    if not (never or several):
+        return
+    text = str(subject.draft.data[key])
+    mend = matchings.mended(node, subject.metrics, text, lambda each: not _fails(each, subject.metrics))
+    if never:
+        effect = "it excludes nothing" if node.op == "unless" else "it is always empty"
+        message = f"the two sides of {node.op} never match, {effect}: {never}"
+        subject.report("HW024", message, key, node.op_span, mend)
+    else:
+        subject.report("HW047", several, key, node.op_span, mend, "warning")
+
+
+def _fails(node: ast.Binary, metrics: Mapping[str, Metric]) -> bool:
+    return bool(_never(node, metrics) or _several(node, metrics))
+
+
+def _never(node: ast.Binary, metrics: Mapping[str, Metric]) -> str:
+    """Why no series of one side can match one of the other, or nothing."""
     left, right = carried(node.left, metrics), carried(node.right, metrics)
     upper = result_labels(node.left, metrics), result_labels(node.right, metrics)
-    for label in sorted({*left, *right}):
-        if not _compared(label, node.matching) or label == "__name__":
-            continue
-        why = _why(label, left, right, upper)
-        if why:
-            effect = "it excludes nothing" if node.op == "unless" else "it is always empty"
-            mend = _mend(label, node)
-            subject.report("HW024", f"the two sides of {node.op} never match, {effect}: {why}", key, node.op_span, mend)
-            return
+    reasons = (
+        _why(label, left, right, upper)
+        for label in sorted({*left, *right})
+        if compared(label, node.matching) and label != "__name__"
+    )
+    return next(filter(None, reasons), "")
 
 
 def _why(label: str, left: Carried, right: Carried, upper: tuple[Names, Names]) -> str:
@@ -48,77 +62,24 @@ def _why(label: str, left: Carried, right: Carried, upper: tuple[Names, Names]) 
     )
 
 
-def _mend(label: str, node: ast.Binary) -> str:
-    if node.matching is not None and node.matching.on:
-        return f"take {label} out of on (...), or keep it on both sides"
-    if node.op in ("and", "unless"):
-        return f"join on the labels that both have, {node.op} on (...), or aggregate both sides alike"
-    return f"write {node.op} ignoring ({label}) group_left () where one value meets many, or aggregate both sides alike"
+def _several(node: ast.Binary, metrics: Mapping[str, Metric]) -> str:
+    """Which side has several series that match one of the other where it must have one, or nothing."""
+    if node.op in SET_OPERATORS:
+        return ""
+    group = None if node.matching is None else node.matching.group
+    told = []
+    for side, name in ((node.left, "left"), (node.right, "right")):
+        apart = () if name == group else _apart(side, node.matching, metrics)
+        if apart:
+            labels = " and ".join(f'"{label}"' for label in apart)
+            verb = "is" if len(apart) == 1 else "are"
+            told.append(f"several series of the {name} side match alike, since {labels} {verb} not compared")
+    return f"this join fails: {'; '.join(told)}" if told else ""
 
 
-def _compared(label: str, matching: ast.Matching | None) -> bool:
-    if matching is None:
-        return True
-    return (label in matching.labels) == matching.on
-
-
-def carried(node: ast.Expr, metrics: Mapping[str, Metric]) -> Carried:
-    """Labels that every series of the result has, as far as the catalogue tells."""
-    match node:
-        case ast.VectorSelector():
-            return _of_selector(node, metrics.get(node.metric or ""))
-        case ast.Aggregate():
-            return _of_aggregate(node, carried(node.expr, metrics))
-        case ast.Binary():
-            return _of_binary(node, metrics)
-        case ast.Call(function=function) if function in _UNKNOWN:
-            return {}
-        case _:
-            parts = [carried(each, metrics) for each in ast.children(node)]
-            return next((part for part in parts if part), {})
-
-
-def _of_selector(node: ast.VectorSelector, metric: Metric | None) -> Carried:
-    sure = {} if metric is None else dict.fromkeys(set(metric.labels) - set(metric.optional))
-    fixed = {each.name: each.value for each in node.matchers if each.op == "=" and each.value}
-    gone = {each.name for each in node.matchers if each.op == "=" and not each.value}
-    return {label: value for label, value in {**sure, **fixed}.items() if label not in gone | {"__name__"}}
-
-
-def _of_aggregate(node: ast.Aggregate, inner: Carried) -> Carried:
-    if node.op in _PICKS:
-        return inner
-    if node.op == "count_values":
-        return {}
-    return {label: value for label, value in inner.items() if (label in node.labels) != node.without}
-
-
-def _of_binary(node: ast.Binary, metrics: Mapping[str, Metric]) -> Carried:
-    left, right = carried(node.left, metrics), carried(node.right, metrics)
-    matching = node.matching
-    if _scalar(node.left):
-        return right
-    if _scalar(node.right) or node.op in ("and", "unless"):
-        return left
-    if node.op == "or":
-        return dict.fromkeys({*left} & {*right})
-    if matching is None:
-        return left
-    if matching.group is not None:
-        many, one = (left, right) if matching.group == "left" else (right, left)
-        return {**many, **{label: one[label] for label in matching.include if label in one}}
-    return {label: value for label, value in left.items() if _compared(label, matching)}
-
-
-def _scalar(node: ast.Expr) -> bool:
-    match ast.unwrapped(node):
-        case ast.Number():
-            return True
-        case ast.Unary(expr=inner):
-            return _scalar(inner)
-        case ast.Binary(left=left, right=right):
-            return _scalar(left) and _scalar(right)
-        case ast.Call(function=function):
-            return function in ("scalar", "time", "pi", "max_of", "min_of")
-        case _:
-            return False
+def _apart(side: ast.Expr, matching: ast.Matching | None, metrics: Mapping[str, Metric]) -> list[str]:
+    """Labels that tell series of the side from each other and are not compared; of what picks out series, none."""
+    if any(isinstance(each, ast.Aggregate) and each.op in _PICKS for each in ast.walk(side)):
+        return []
+    free = (label for label, value in carried(side, metrics).items() if value is None)
+    return sorted(label for label in free if not compared(label, matching))

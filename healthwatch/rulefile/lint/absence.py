@@ -1,0 +1,33 @@
+"""`absent()` of a metric that came once: a selector keeps its newest row, however old that is."""
+
+from __future__ import annotations
+
+from healthwatch.promql import ast
+from healthwatch.promql.text import written
+from healthwatch.rulefile.lint.always import always
+from healthwatch.rulefile.lint.subject import Subject, selectors
+
+
+def check(subject: Subject) -> None:
+    """With a `lookback`, rows grow too old, and `absent()` means what it does in Prometheus."""
+    if subject.draft.group.get("lookback") is not None:
+        return
+    for key, tree in subject.trees():
+        for node in ast.walk(tree) if subject.written(key) else ():
+            if isinstance(node, ast.Call) and node.function == "absent" and _stays(node.args[0]):
+                _report(subject, key, node)
+
+
+def _stays(node: ast.Expr) -> bool:
+    """Whether it has a result for ever once its metrics have come: no window that empties, nothing that filters."""
+    below = ast.walk(node)
+    windows = any(isinstance(each, ast.MatrixSelector | ast.Subquery) for each in below)
+    return always(node) is not None and not windows and bool(selectors(node))
+
+
+def _report(subject: Subject, key: str, node: ast.Call) -> None:
+    selector = selectors(node)[0]
+    shown = written(selector)
+    message = f'this is true only until "{selector.metric or shown}" has come for the first time'
+    mend = f"absent_over_time({shown}[50]) is true where nothing came for 50 steps; so is the condition missing"
+    subject.report("HW044", message, key, node.span, mend, "warning")

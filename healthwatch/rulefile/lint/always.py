@@ -1,0 +1,50 @@
+"""Expressions that filter nothing: a rule breaches wherever its expression has a value, whatever the value is."""
+
+from __future__ import annotations
+
+from healthwatch.promql import ast
+from healthwatch.promql.syntax import COMPARISONS
+from healthwatch.rulefile.lint.subject import Subject, selectors
+
+_FILTERS = ("absent", "absent_over_time", "nonfinite", "present_over_time")
+_EFFECTS = {"expr": "so the rule always fires", "until": "so the alert never ends"}
+
+
+def check(subject: Subject) -> None:
+    for key, tree in subject.trees():
+        found = always(tree) if key in _EFFECTS and subject.written(key) else None
+        if found is not None and not _event(subject, found):
+            message, mend = f"this has a value at every step, {_EFFECTS[key]}", _mend(found, tree)
+            subject.report("HW045", message, key, found.span, mend, "warning")
+
+
+def always(node: ast.Expr) -> ast.Expr | None:
+    """The part because of which the expression has a value wherever its metrics have samples."""
+    node = ast.unwrapped(node)
+    match node:
+        case ast.Binary(op=op) if op in COMPARISONS and not node.bool_modifier:
+            return None
+        case ast.Binary(op="unless"):
+            return None
+        case ast.Binary(op="or", left=left, right=right):
+            return always(left) or always(right)
+        case ast.Call(function=function) if function in _FILTERS:
+            return None
+        case ast.Call(function="scalar"):
+            return node
+        case _:
+            return node if all(always(each) is not None for each in ast.children(node)) else None
+
+
+def _event(subject: Subject, node: ast.Expr) -> bool:
+    """Whether its metrics come now and then only, so that to come is what is looked for."""
+    metrics = [subject.known.get(each.metric or "") for each in selectors(node)]
+    return bool(metrics) and all(each is not None and each.cadence == "sparse" and not each.every for each in metrics)
+
+
+def _mend(node: ast.Expr, tree: ast.Expr) -> str:
+    if isinstance(node, ast.Binary) and node.bool_modifier:
+        return "leave out bool"
+    if node is not ast.unwrapped(tree):
+        return "compare it with a bound, or leave it out"
+    return "compare it with a bound, such as > 3"

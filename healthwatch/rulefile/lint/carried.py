@@ -1,0 +1,84 @@
+"""Labels that a series of an expression's result has for sure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from healthwatch.promql import ast
+from healthwatch.stream.catalogue import Metric
+
+Carried: TypeAlias = Mapping[str, str | None]  # labels that every series has; the value where it is fixed
+
+_PICKS = ("topk", "bottomk", "limitk", "limit_ratio")
+_UNKNOWN = ("label_replace", "label_join", "absent", "absent_over_time", "vector", "scalar", "time", "info")
+
+
+def compared(label: str, matching: ast.Matching | None) -> bool:
+    """Whether the two sides of a join must agree in the label."""
+    if matching is None:
+        return True
+    return (label in matching.labels) == matching.on
+
+
+def carried(node: ast.Expr, metrics: Mapping[str, Metric]) -> Carried:
+    """Labels that every series of the result has, as far as the catalogue tells."""
+    match node:
+        case ast.VectorSelector():
+            return _of_selector(node, metrics.get(node.metric or ""))
+        case ast.Aggregate():
+            return _of_aggregate(node, carried(node.expr, metrics))
+        case ast.Binary():
+            return _of_binary(node, metrics)
+        case ast.Call(function=function) if function in _UNKNOWN:
+            return {}
+        case _:
+            parts = [carried(each, metrics) for each in ast.children(node)]
+            return next((part for part in parts if part), {})
+
+
+def _of_selector(node: ast.VectorSelector, metric: Metric | None) -> Carried:
+    sure = {} if metric is None else dict.fromkeys(set(metric.labels) - set(metric.optional))
+    fixed = {each.name: each.value for each in node.matchers if each.op == "=" and each.value}
+    gone = {each.name for each in node.matchers if each.op == "=" and not each.value}
+    return {label: value for label, value in {**sure, **fixed}.items() if label not in gone | {"__name__"}}
+
+
+def _of_aggregate(node: ast.Aggregate, inner: Carried) -> Carried:
+    if node.op in _PICKS:
+        return inner
+    if node.op == "count_values":
+        return {}
+    return {label: value for label, value in inner.items() if (label in node.labels) != node.without}
+
+
+def _of_binary(node: ast.Binary, metrics: Mapping[str, Metric]) -> Carried:
+    left, right = carried(node.left, metrics), carried(node.right, metrics)
+    matching = node.matching
+    if scalar(node.left):
+        return right
+    if scalar(node.right) or node.op in ("and", "unless"):
+        return left
+    if node.op == "or":
+        return dict.fromkeys({*left} & {*right})
+    if matching is None:
+        return left
+    if matching.group is not None:
+        many, one = (left, right) if matching.group == "left" else (right, left)
+        return {**many, **{label: one[label] for label in matching.include if label in one}}
+    return {label: value for label, value in left.items() if compared(label, matching)}
+
+
+def scalar(node: ast.Expr) -> bool:
+    """Whether it is a number and no vector."""
+    match ast.unwrapped(node):
+        case ast.Number():
+            return True
+        case ast.Unary(expr=inner):
+            return scalar(inner)
+        case ast.Binary(left=left, right=right):
+            return scalar(left) and scalar(right)
+        case ast.Call(function=function):
+            return function in ("scalar", "time", "pi", "max_of", "min_of")
+        case _:
+            return False
