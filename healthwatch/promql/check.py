@@ -91,7 +91,8 @@ class _Checker:
                 if found == "scalar":
                     self.report("HW105", f'"{node.op}" joins vectors, this is a number', side.span)
         if sides == ["scalar", "scalar"] and node.op in COMPARISONS and not node.bool_modifier:
-            help_ = f"write {node.op} bool"
+            shown = self._written(node.left), self._written(node.right)
+            help_ = f"write vector({shown[0]}) {node.op} {shown[1]}, or {node.op} bool for 0 or 1"
             self.report("HW115", "a comparison of two numbers needs bool", node.op_span, help_)
         if node.matching and node.matching.labels and "scalar" in sides and node.op not in SET_OPERATORS:
             self.report("HW115", f'"{node.op}" matches labels only between two vectors', node.op_span)

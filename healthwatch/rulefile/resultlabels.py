@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from healthwatch.promql import ast
+from healthwatch.promql.check import type_of
 from healthwatch.rulefile.conditions.labels import PLACEMENT
 from healthwatch.stream.catalogue import Metric
 
 Names: TypeAlias = frozenset[str] | None  # None: it can't be told
 
 _NONE: frozenset[str] = frozenset()
-_PICKS = ("topk", "bottomk", "limitk", "limit_ratio")  # aggregations that give back some of their series
+PICKS = ("topk", "bottomk", "limitk", "limit_ratio")  # aggregations that give back some of their series
 _RELABELS = ("label_replace", "label_join", "absent", "absent_over_time", "info")
 
 
@@ -42,7 +43,7 @@ def _of_selector(node: ast.VectorSelector, metric: Metric | None) -> Names:
 def _of_aggregate(node: ast.Aggregate, inner: Names) -> Names:
     if node.op == "count_values":
         return None
-    if node.op in _PICKS:
+    if node.op in PICKS:
         return inner
     if node.without:
         return None if inner is None else inner - {*node.labels, "__name__"}
@@ -53,7 +54,7 @@ def _of_binary(node: ast.Binary, left: Names, right: Names) -> Names:
     matching = node.matching
     if node.op in ("and", "unless"):
         return left
-    if node.op == "or" or _is_scalar(node.left) or _is_scalar(node.right):
+    if node.op == "or" or "scalar" in (type_of(node.left), type_of(node.right)):
         return _either(left, right)
     if matching is not None and matching.group is not None:
         return _either(left if matching.group == "left" else right, frozenset(matching.include))
@@ -61,19 +62,6 @@ def _of_binary(node: ast.Binary, left: Names, right: Names) -> Names:
         return frozenset(matching.labels)
     removed = frozenset(matching.labels) if matching is not None else _NONE
     return None if left is None else left - removed
-
-
-def _is_scalar(node: ast.Expr) -> bool:
-    """A number, possibly in brackets; of functions only those that never give a vector."""
-    match node:
-        case ast.Paren(expr=inner) | ast.Unary(expr=inner):
-            return _is_scalar(inner)
-        case ast.Binary(left=left, right=right):
-            return _is_scalar(left) and _is_scalar(right)
-        case ast.Call(function=function):
-            return function in ("scalar", "time", "pi", "max_of", "min_of")
-        case _:
-            return isinstance(node, ast.Number)
 
 
 def _union(several: Iterable[Names]) -> Names:

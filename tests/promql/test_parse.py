@@ -333,6 +333,7 @@ def test_help_says_what_to_write() -> None:
             "histogram_quantile",
             "a sample is one number, without buckets: write quantile(0.9, x), or quantile_over_time over a window",
         ),
+        ("scalar(x) > 2", "HW115", ">", "write vector(scalar(x)) > 2, or > bool for 0 or 1"),
         ("info(x)", "HW109", "info", "join the labels: ... * on (...) group_left (...) ..."),
         ("x > 2 @ end()", "HW108", "@ end()", "a rule may look back: x offset 10"),
     ],

@@ -6,6 +6,9 @@ from healthwatch.promql import ast
 from healthwatch.promql.text import written
 from healthwatch.rulefile.lint.always import always
 from healthwatch.rulefile.lint.subject import Subject, selectors
+from healthwatch.stream import TICKS_PER_STEP
+
+WINDOW = 50  # steps, of an example
 
 
 def check(subject: Subject) -> None:
@@ -27,7 +30,7 @@ def _stays(node: ast.Expr) -> bool:
 
 def _report(subject: Subject, key: str, node: ast.Call) -> None:
     selector = selectors(node)[0]
-    shown = written(selector)
-    message = f'this is true only until "{selector.metric or shown}" has come for the first time'
-    mend = f"absent_over_time({shown}[50]) is true where nothing came for 50 steps; so is the condition missing"
+    window = written(ast.MatrixSelector(selector, WINDOW * TICKS_PER_STEP, selector.span))
+    message = f'this is true only until "{selector.metric or written(selector)}" has come for the first time'
+    mend = f"absent_over_time({window}) is true where nothing came for {WINDOW} steps; so is the condition missing"
     subject.report("HW044", message, key, node.span, mend, "warning")

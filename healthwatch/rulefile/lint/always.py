@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from healthwatch.promql import ast
 from healthwatch.promql.syntax import COMPARISONS
+from healthwatch.promql.text import written
+from healthwatch.rulefile.lint.carried import is_scalar
 from healthwatch.rulefile.lint.subject import Subject, selectors
 
 _FILTERS = ("absent", "absent_over_time", "nonfinite", "present_over_time")
@@ -43,8 +47,10 @@ def _event(subject: Subject, node: ast.Expr) -> bool:
 
 
 def _mend(node: ast.Expr, tree: ast.Expr) -> str:
-    if isinstance(node, ast.Binary) and node.bool_modifier:
-        return "leave out bool"
     if node is not ast.unwrapped(tree):
         return "compare it with a bound, or leave it out"
-    return "compare it with a bound, such as > 3"
+    if isinstance(node, ast.Binary) and node.bool_modifier:
+        left = ast.Call("vector", (node.left,), node.span, node.span) if is_scalar(node) else node.left
+        return f"leave out bool: {written(replace(node, left=left, bool_modifier=False))}"
+    shown = f"vector({written(node)})" if is_scalar(node) else "it"
+    return f"compare {shown} with a bound, such as > 3"

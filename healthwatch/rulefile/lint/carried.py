@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from healthwatch.promql import ast
+from healthwatch.promql.check import type_of
+from healthwatch.rulefile.resultlabels import PICKS
 from healthwatch.stream.catalogue import Metric
 
 Carried: TypeAlias = Mapping[str, str | None]  # labels that every series has; the value where it is fixed
 
-_PICKS = ("topk", "bottomk", "limitk", "limit_ratio")
 _UNKNOWN = ("label_replace", "label_join", "absent", "absent_over_time", "vector", "scalar", "time", "info")
 
 
@@ -45,7 +46,7 @@ def _of_selector(node: ast.VectorSelector, metric: Metric | None) -> Carried:
 
 
 def _of_aggregate(node: ast.Aggregate, inner: Carried) -> Carried:
-    if node.op in _PICKS:
+    if node.op in PICKS:
         return inner
     if node.op == "count_values":
         return {}
@@ -55,9 +56,9 @@ def _of_aggregate(node: ast.Aggregate, inner: Carried) -> Carried:
 def _of_binary(node: ast.Binary, metrics: Mapping[str, Metric]) -> Carried:
     left, right = carried(node.left, metrics), carried(node.right, metrics)
     matching = node.matching
-    if scalar(node.left):
+    if is_scalar(node.left):
         return right
-    if scalar(node.right) or node.op in ("and", "unless"):
+    if is_scalar(node.right) or node.op in ("and", "unless"):
         return left
     if node.op == "or":
         return dict.fromkeys({*left} & {*right})
@@ -69,16 +70,6 @@ def _of_binary(node: ast.Binary, metrics: Mapping[str, Metric]) -> Carried:
     return {label: value for label, value in left.items() if compared(label, matching)}
 
 
-def scalar(node: ast.Expr) -> bool:
+def is_scalar(node: ast.Expr) -> bool:
     """Whether it is a number and no vector."""
-    match ast.unwrapped(node):
-        case ast.Number():
-            return True
-        case ast.Unary(expr=inner):
-            return scalar(inner)
-        case ast.Binary(left=left, right=right):
-            return scalar(left) and scalar(right)
-        case ast.Call(function=function):
-            return function in ("scalar", "time", "pi", "max_of", "min_of")
-        case _:
-            return False
+    return type_of(node) == "scalar"

@@ -7,18 +7,16 @@ from collections.abc import Mapping
 from healthwatch.promql import ast
 from healthwatch.promql.syntax import SET_OPERATORS
 from healthwatch.rulefile.lint import matchings
-from healthwatch.rulefile.lint.carried import Carried, carried, compared, scalar
+from healthwatch.rulefile.lint.carried import Carried, carried, compared, is_scalar
 from healthwatch.rulefile.lint.subject import Subject
-from healthwatch.rulefile.resultlabels import Names, result_labels
+from healthwatch.rulefile.resultlabels import PICKS, Names, result_labels
 from healthwatch.stream.catalogue import Metric
-
-_PICKS = ("topk", "bottomk", "limitk", "limit_ratio")
 
 
 def check(subject: Subject) -> None:
     for key, tree in subject.trees():
         for node in ast.walk(tree) if subject.written(key) else ():
-            if isinstance(node, ast.Binary) and node.op != "or" and not (scalar(node.left) or scalar(node.right)):
+            if isinstance(node, ast.Binary) and node.op != "or" and not (is_scalar(node.left) or is_scalar(node.right)):
                 _check_join(subject, key, node)
 
 
@@ -79,7 +77,7 @@ def _several(node: ast.Binary, metrics: Mapping[str, Metric]) -> str:
 
 def _apart(side: ast.Expr, matching: ast.Matching | None, metrics: Mapping[str, Metric]) -> list[str]:
     """Labels that tell series of the side from each other and are not compared; of what picks out series, none."""
-    if any(isinstance(each, ast.Aggregate) and each.op in _PICKS for each in ast.walk(side)):
+    if any(isinstance(each, ast.Aggregate) and each.op in PICKS for each in ast.walk(side)):
         return []
     free = (label for label, value in carried(side, metrics).items() if value is None)
     return sorted(label for label in free if not compared(label, matching))
