@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from healthwatch.promql.compiled import COLUMNS, in_order, inlined
 from healthwatch.promql.limits import LEAST, MOST
+from healthwatch.promql.loop_cache import MADE_OF, drop_older
 from healthwatch.promql.moving import TOLERATED
 from healthwatch.promql.training import MAD_SCALE, RELATIVE_FLOOR
 
@@ -28,6 +29,14 @@ LEFT_OUT: Final = TOLERATED
 
 _RUNS = 1
 """The deviation is bounded by so many runs of neighbours on either side of the middle one."""
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _made_of() -> int:
+    return MADE_OF
+
+
+drop_older(_made_of)
 
 
 @inlined()  # type: ignore[untyped-decorator]

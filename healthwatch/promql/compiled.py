@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from healthwatch.promql.bounds import ROUNDED
 from healthwatch.promql.limits import LEAST, MOST
+from healthwatch.promql.loop_cache import MADE_OF, drop_older
 from healthwatch.promql.training import MAD_SCALE, RELATIVE_FLOOR
 
 Samples: TypeAlias = NDArray[np.floating[Any]]
@@ -24,6 +25,14 @@ COLUMNS = 128
 
 _FEW = 32
 """Likewise where there are often only a handful: with fewer the loops would be no vector instructions."""
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _made_of() -> int:
+    return MADE_OF
+
+
+drop_older(_made_of)
 
 
 @lru_cache(maxsize=256)
