@@ -34,14 +34,16 @@ durations = st.builds(
 timings = st.builds(Timing, durations, st.none() | st.integers(1, 4), durations, st.integers(1, 8))
 
 
-def vector(row, order, labels, base):
+def vector(row, order, labels, base, *, placed=False):
     states = [row[number] for number in order]
-    return Vector(
+    found = Vector(
         labels,
         np.array([base + number for number in order], float),
         np.array([state == "b" for state in states], bool),
         np.array([state != "." for state in states], bool),
     )
+    found.places = found.kept.nonzero()[0] if placed else None
+    return found
 
 
 def observed(ticks, number):
@@ -56,12 +58,15 @@ def observed(ticks, number):
     return Observation(Verdict.CLEAR if known else Verdict.NO_DATA)
 
 
-@pytest.mark.parametrize(("many", "few"), [(0, 0), (2, 0), (3, 2), (4, 3), (100, 100)])
-@settings(max_examples=200)
+@pytest.mark.parametrize(
+    ("many", "few", "handful"),
+    [(0, 0, 64), (2, 0, 0), (2, 0, 64), (3, 2, 2), (4, 3, 64), (100, 100, 0), (100, 100, 64)],
+)
+@settings(max_examples=150)
 @given(st.lists(step, max_size=25), timings, st.integers(0, 25), st.booleans())
-def test_the_ledger_agrees_with_advance(many, few, steps, timing, back_at, stable):
+def test_the_ledger_agrees_with_advance(many, few, handful, steps, timing, back_at, stable):
     """Whether its alerts go one by one, as columns, both beside each other, or now the one and now the other."""
-    with patch("healthwatch.alerting.ledger._MANY", many), patch("healthwatch.alerting.ledger._FEW", few):
+    with patch.multiple("healthwatch.alerting.ledger", _MANY=many, _FEW=few, _HANDFUL=handful):
         agrees_with_advance(steps, timing, back_at, stable)
 
 
@@ -72,7 +77,10 @@ def agrees_with_advance(steps, timing, back_at, stable):
         now = Now(number, 10.0 * number, 1, 2.0 * number)
         order = list(range(WIDTH)) if stable else shuffled[:width]
         labels = stable_labels if stable else tuple(LABELS[each] for each in order)
-        ticks = [(tick, vector(row, order, labels, 100.0 * number + 10 * tick)) for tick, row in enumerate(states, 1)]
+        ticks = [
+            (tick, vector(row, order, labels, 100.0 * number + 10 * tick, placed=number % 3 > 0))
+            for tick, row in enumerate(states, 1)
+        ]
         expected = []
         tellings = {}
         for each in range(WIDTH):
