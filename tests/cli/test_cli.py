@@ -30,7 +30,8 @@ def test_every_command_has_help_and_says_the_same_as_the_list(name):
 
 
 def test_the_package_is_the_command_too():
-    said = subprocess.run([sys.executable, "-m", "healthwatch", "--version"], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "healthwatch", "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
     assert said.stdout.split()[-1] == healthwatch.__version__
 
 
