@@ -79,6 +79,9 @@ def command(
         return
     if max(bounds) > last:
         click.echo(f"the run ends at step {last}" if last else f"{opened.path.as_posix()} holds no samples", err=True)
+    asked = at if start is None else start
+    if last and asked is not None and asked < first:
+        click.echo(f"the run begins at step {first}", err=True)
     for remark in () if answer.lines else unmet(expression, history):
         click.echo(remark, err=True)
 

@@ -74,6 +74,12 @@ def test_steps_behind_the_last_one_have_not_been(run_file: Path, kind: str) -> N
     assert ask(run_file, kind, "--at", "10").stderr == ""
 
 
+def test_steps_before_the_first_one_have_not_been_either(run_file: Path) -> None:
+    for asked in (["--at", "-1"], ["--from", "-3", "--to", "0"]):
+        said = ask(run_file, "loss", *asked)
+        assert (said.stdout, said.stderr) == ("no series has a result\n", "the run begins at step 1\n")
+
+
 def test_several_steps_end_where_the_run_does(run_file: Path) -> None:
     said = ask(run_file, 'loss{rank="0"}', "--from", "9", "--to", "500")
     assert said.stdout == 'loss{rank="0"}\n   9  109\n  10  110\n'
