@@ -14,7 +14,7 @@ from healthwatch.alerting.model import (
     Phase,
     Transitions,
 )
-from healthwatch.alerting.rows import CODE_OF, RANK_OF
+from healthwatch.alerting.rows import CODE_OF, PHASES
 from healthwatch.alerting.verdicts import Seen
 
 
@@ -79,7 +79,7 @@ def transitions(rule: str, turns: Sequence[Turn], now: Now) -> list[Transitions]
     for entry, change, after in turns:
         before = entry.alert
         told = before if after.phase is Phase.INACTIVE else after
-        kind = CODE_OF[change], RANK_OF[before.phase]
+        kind = CODE_OF[change], PHASES.index(before.phase)
         if kind not in kinds:
             kinds[kind] = Transitions(rule, before.phase, after.phase, change, now, [], [], [])
         kinds[kind].add(entry.labels, told.micro_step, told.value)

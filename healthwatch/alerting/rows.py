@@ -21,7 +21,6 @@ NEVER = -1  # the step of a moment that has not come; as a micro-step: none
 
 PHASES = (Phase.INACTIVE, Phase.PENDING, Phase.FIRING)
 PENDING, FIRING = 1, 2
-RANK_OF = {phase: rank for rank, phase in enumerate(PHASES)}
 
 BY_CODE: tuple[Change, ...] = ("breach", "breach", "fired", "clear", "resolved", "expired", "rewound")
 """A change by its number; 0 stands for none."""

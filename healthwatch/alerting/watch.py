@@ -119,13 +119,14 @@ class Watch:
 
     def _micro_steps(self, frame: Frame) -> Callable[[int], int | None]:
         """Which micro-step (from 1) a tick of the frame is, as far as this rule's metrics go."""
+        known: dict[int, int | None] = {}
 
         def micro_step(tick: int) -> int | None:
-            for column in frame.columns:
-                ours = self.metrics is None or column.series.metric in self.metrics
-                if ours and column.tick == tick and column.micro_step is not None:
-                    return column.micro_step + 1
-            return None
+            if tick not in known:
+                ours = (each for each in frame.columns if self.metrics is None or each.series.metric in self.metrics)
+                counted = (each.micro_step + 1 for each in ours if each.tick == tick and each.micro_step is not None)
+                known[tick] = next(counted, None)
+            return known[tick]
 
         return micro_step
 
