@@ -83,7 +83,7 @@ def values_of(rng: np.random.Generator, shape: dict[str, float], size: int) -> n
 
 @pytest.mark.long
 @given(run=runs(), text=rules, extra=st.booleans())
-@settings(deadline=None, max_examples=160, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_a_shortcut_says_what_the_plain_way_says(
     run: tuple[np.random.Generator, dict[str, float]], text: str, extra: bool
 ) -> None:
