@@ -26,6 +26,10 @@ YAML = (".yaml", ".yml")
 LISTS = ("conditions", "metrics", "rules", "codes", "functions")
 
 
+_SHORT = 3
+"""Half of all names resemble one that is so short."""
+
+
 @click.command("explain")
 @click.argument("names", nargs=-1, required=True, metavar="RULE|CONDITION|METRIC|FUNCTION|OPERATOR|CODE")
 @click.option(
@@ -57,7 +61,8 @@ def command(names: tuple[str, ...], rules: tuple[str, ...], of: str | None, run:
             click.echo(render_text(known.problems), err=True)
         own = "" if rules or of is not None else "; for what your own files name: -r FILE"
         every = f"all of them: healthwatch explain {'|'.join(LISTS)}{own}"
-        click.echo(f'nothing is called "{name}"; {did_you_mean(name, known.names()) or every}', err=True)
+        near = did_you_mean(name, known.names()) if len(name) > _SHORT else ""
+        click.echo(f'nothing is called "{name}"; {near or every}', err=True)
         sys.exit(2)
     click.echo("\n\n".join(texts))
 

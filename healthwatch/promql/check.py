@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from healthwatch.diagnostics import did_you_mean
+from healthwatch.diagnostics import likely_typo
 from healthwatch.promql import ast, hints
 from healthwatch.promql.ast import Expr, Problem, Span, ValueType
 from healthwatch.promql.regex import compile_regex
@@ -188,13 +188,15 @@ class _Checker:
         return signature.result
 
     def _unknown(self, node: ast.Call) -> None:
-        name, args = node.function, self._listed(node.args)
+        name, args = node.function, [self._written(arg) for arg in node.args]
         if name.startswith("histogram_") or name == "info":
             what = "the function info" if name == "info" else f"{name} works on histograms, which are"
-            help_ = hints.of_histogram(name, args)
+            help_ = hints.of_histogram(name, ", ".join(args))
             self.report("HW109", f"{what} {'is ' if name == 'info' else ''}not supported", node.name_span, help_)
             return
-        help_ = hints.of_function(name, args) or did_you_mean(name, FUNCTIONS)
+        ranged = any(isinstance(ast.unwrapped(arg), ast.MatrixSelector | ast.Subquery) for arg in node.args)
+        near = likely_typo(name, FUNCTIONS, 0.75)
+        help_ = hints.of_function(name, args, over_time=ranged) or (f'did you mean "{near}"?' if near else "")
         self.report("HW103", f'no function is called "{name}"', node.name_span, help_)
 
     def _count(self, node: ast.Call, signature: Signature) -> None:

@@ -29,12 +29,17 @@ AGGREGATIONS: Mapping[str, str] = {
 _FUNCTIONS: Mapping[str, str] = {
     "ewma": "ema({0})",
     "holt_winters": "double_exponential_smoothing({0})",
+    "isfinite": "{0} unless nonfinite({0})",
     "isinf": "nonfinite({0})",
     "isnan": "nonfinite({0})",
     "is_nan": "nonfinite({0})",
+    "last": "last_over_time({0})",
+    "len": "count({0})",
     "log": "ln({0}), log2({0}) or log10({0})",
-    "moving_average": "avg_over_time({0})",
-    "rolling_mean": "avg_over_time({0})",
+    "moving_average": "avg_over_time(x[50])",
+    "rolling_mean": "avg_over_time(x[50])",
+    "size": "count({0})",
+    "top_k": "topk({0})",
 }
 """Other names of functions; `{0}` stands for the arguments."""
 
@@ -114,17 +119,25 @@ def of_label_value(label: str, op: str, tokens: Sequence[Token]) -> str:
     return f'write {label}{op}"{value}"' if value else f'write {label}{op}"..."'
 
 
-def of_function(name: str, args: str) -> str:
-    """Of a function that does not exist; `args` as they are written."""
+def of_function(name: str, args: Sequence[str], *, over_time: bool = False) -> str:
+    """Of a function that does not exist; `args` as they are written, the first of which may be a range."""
     plain = name.removesuffix(_OVER_TIME)
     known = AGGREGATIONS.get(plain)
-    if plain == "median":
-        args = f"0.5, {args}"
-    elif plain == "percentile":
-        args = f"0.99, {args.rpartition(',')[2].strip()}"
+    if known == "quantile":
+        args = _shared(plain, args)
     if known is not None:
-        return f"write {known}{_OVER_TIME if name != plain else ''}({args})"
-    return f"write {_FUNCTIONS[name].format(args)}" if name in _FUNCTIONS else ""
+        return f"write {known}{_OVER_TIME if name != plain or over_time else ''}({', '.join(args)})"
+    return f"write {_FUNCTIONS[name].format(', '.join(args))}" if name in _FUNCTIONS else ""
+
+
+def _shared(plain: str, args: Sequence[str]) -> Sequence[str]:
+    """The share that a quantile is of (a percentage is divided), and what is asked for it."""
+    numbers = [each for each in args if re.fullmatch(r"[0-9]+([.][0-9]+)?", each)] if plain == "percentile" else []
+    others = [each for each in args if each not in numbers]
+    if not numbers:
+        return ["0.5" if plain == "median" else "0.99", *others]
+    share = float(numbers[0])
+    return [f"{share / 100 if share > 1 else share:g}", *others]
 
 
 def of_histogram(name: str, args: str) -> str:

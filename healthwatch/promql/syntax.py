@@ -157,7 +157,7 @@ def _aggregate(cursor: Cursor, depth: int) -> Expr:
 
 
 def _refuse_aggregation(cursor: Cursor, token: Token, grouping: str) -> NoReturn:
-    mend = hints.of_function(token.word, "...").replace("(", f" {grouping} (...) (", 1)
+    mend = hints.of_function(token.word, ["..."]).replace("(", f" {grouping} (...) (", 1)
     cursor.fail(f'no aggregation is called "{token.text}"', token.span, mend, "HW103")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from healthwatch.promql import ast
@@ -9,6 +10,7 @@ from healthwatch.promql.syntax import COMPARISONS
 from healthwatch.promql.text import written
 from healthwatch.rulefile.lint.carried import is_scalar
 from healthwatch.rulefile.lint.subject import Subject, selectors
+from healthwatch.stream.catalogue import Metric
 
 _FILTERS = ("absent", "absent_over_time", "nonfinite", "present_over_time")
 _EFFECTS = {"expr": "so the rule always fires", "until": "so the alert never ends"}
@@ -18,7 +20,8 @@ def check(subject: Subject) -> None:
     for key, tree in subject.trees():
         found = always(tree) if key in _EFFECTS and subject.written(key) else None
         if found is not None and not _event(subject, found):
-            message, mend = f"this has a value at every step, {_EFFECTS[key]}", _mend(found, tree)
+            metrics = [subject.known.get(each.metric or "") for each in selectors(found)]
+            message, mend = f"this has a value at every step, {_EFFECTS[key]}", _mend(found, tree, metrics)
             subject.report("HW045", message, key, found.span, mend, "warning")
 
 
@@ -46,11 +49,12 @@ def _event(subject: Subject, node: ast.Expr) -> bool:
     return bool(metrics) and all(each is not None and each.cadence == "sparse" and not each.every for each in metrics)
 
 
-def _mend(node: ast.Expr, tree: ast.Expr) -> str:
+def _mend(node: ast.Expr, tree: ast.Expr, metrics: Sequence[Metric | None]) -> str:
     if node is not ast.unwrapped(tree):
         return "compare it with a bound, or leave it out"
     if isinstance(node, ast.Binary) and node.bool_modifier:
         left = ast.Call("vector", (node.left,), node.span, node.span) if is_scalar(node) else node.left
         return f"leave out bool: {written(replace(node, left=left, bool_modifier=False))}"
     shown = f"vector({written(node)})" if is_scalar(node) else "it"
-    return f"compare {shown} with a bound, such as > 3"
+    kinds = {each.kind for each in metrics if each is not None}
+    return f"compare {shown} with a bound, such as {'== 1' if kinds == {'flag'} else '> 3'}"

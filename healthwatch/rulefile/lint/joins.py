@@ -69,10 +69,10 @@ def _several(node: ast.Binary, metrics: Mapping[str, Metric]) -> str:
     for side, name in ((node.left, "left"), (node.right, "right")):
         apart = () if name == group else _apart(side, node.matching, metrics)
         if apart:
-            labels = " and ".join(f'"{label}"' for label in apart)
+            labels = " or ".join(f'"{label}"' for label in apart)
             verb = "is" if len(apart) == 1 else "are"
-            told.append(f"several series of the {name} side match alike, since {labels} {verb} not compared")
-    return f"this join fails: {'; '.join(told)}" if told else ""
+            told.append(f"several series of the {name} side differ by {labels} alone, which {verb} not compared")
+    return f"this join fails where {'; '.join(told)}" if told else ""
 
 
 def _apart(side: ast.Expr, matching: ast.Matching | None, metrics: Mapping[str, Metric]) -> list[str]:

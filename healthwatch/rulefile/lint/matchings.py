@@ -50,12 +50,15 @@ def _bases(node: ast.Binary, metrics: Mapping[str, Metric]) -> Iterator[ast.Matc
     if old.on:
         missing = {label for label in old.labels if any(names is not None and label not in names for names in named)}
         yield replace(old, labels=tuple(label for label in old.labels if label not in missing | differ))
-    elif all(names is None or {*PLACEMENT} <= names for names in named):
+    if all(
+        names is None or {*PLACEMENT} <= names for names in named
+    ):  # whatever else they are told apart by counts, too
         lacking = [
             {label for label in sure if names is not None and label not in names}
             for sure, names in zip((left, right), reversed(named), strict=True)
         ]
-        yield replace(old, labels=tuple(sorted({*old.labels, *differ, *lacking[0], *lacking[1]})))
+        left_out = {*differ, *lacking[0], *lacking[1], *(() if old.on else old.labels)}
+        yield replace(old, on=False, labels=tuple(sorted(left_out)), include=() if old.on else old.include)
     yield replace(old, on=True, labels=common, include=())
 
 
