@@ -24,12 +24,12 @@ def two_ranks(folder: Path, program: Path, *arguments: Path) -> subprocess.Compl
     done = subprocess.run(
         command,
         cwd=folder,
-        env={**os.environ, "PATH": path},
+        env={**os.environ, "PATH": path, "PYTHONFAULTHANDLER": "1"},
         capture_output=True,
         text=True,
         timeout=LIMIT,
         check=False,
     )
-    logs = [log.read_text(errors="replace")[-3000:] for log in sorted((folder / "log").glob("worker*"))]
+    logs = [log.read_text(errors="replace")[-9000:] for log in sorted((folder / "log").glob("worker*"))]
     done.stdout = "\n".join([done.stdout, *logs])
     return done

@@ -64,8 +64,10 @@ def lookahead() -> type[Lookahead] | None:
     """What looks ahead in a replay; None without the extra, for the plain way is to look at each row."""
     if loops() is None:
         return None
-    from healthwatch.promql.ahead import Lookahead
-
+    try:
+        from healthwatch.promql.ahead import Lookahead
+    except RuntimeError:  # as in `loops`
+        return None
     return Lookahead
 
 
