@@ -85,9 +85,9 @@ def _with_scalar(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compu
     """A vector or a scalar with a scalar; a comparison keeps the vector's value."""
     drops_name = node.op in ARITHMETIC or node.bool_modifier
     vector_is_right = scalar(node.left)
-    holds = HOLDS.get(MIRRORED[node.op] if vector_is_right and node.op in MIRRORED else node.op)
-    ordered = None if node.bool_modifier else holds
-    upwards = ordered in (HOLDS[">"], HOLDS[">="])
+    op = MIRRORED.get(node.op, node.op) if vector_is_right else node.op
+    holds = None if node.bool_modifier else HOLDS.get(op)
+    upwards = op in (">", ">=")
 
     def evaluate(moment: Moment) -> Vector:
         lefts, rights = left.at(moment), right.at(moment)
@@ -96,10 +96,10 @@ def _with_scalar(node: ast.Binary, left: VectorNode, right: VectorNode) -> Compu
         other = lefts if vector_is_right else rights
         number = other.scalar
         grade = min(source.grade, NO_NAN) if number and math.isfinite(number) else 0
-        if ordered is not None and source.complete() and len(labels):
+        if holds is not None and source.complete() and len(labels):
             extreme = source.greatest if upwards else source.least
             if extreme == extreme and number == number:
-                if not ordered(extreme, number):
+                if not holds(extreme, number):
                     return labels.clear()
                 grade = NO_NAN
         result = Vector(labels, source.values, source.kept, source.known, grade=grade)
