@@ -13,10 +13,9 @@ from healthwatch.promql import ast
 from healthwatch.promql.text import written
 from healthwatch.recording import reach
 from healthwatch.rulefile import Rule
-from healthwatch.rulefile.lint.selectors import admits
+from healthwatch.rulefile.reads import may_read, selectors_of
 from healthwatch.stream import Frame, SeriesTable
 from healthwatch.stream.catalogue import Metric
-from healthwatch.stream.series import METRIC_NAME
 
 EVALUATED = 20  # steps of a generated run; those before only fill the windows
 MICRO_STEPS = 2
@@ -33,7 +32,7 @@ def generated(rule: Rule, rules: Sequence[Rule], metrics: Mapping[str, Metric]) 
     table, random = SeriesTable(), np.random.default_rng(0)
     engine = Engine(rules, table)
     steps = reach(Engine([rule], table), EVALUATED) + EVALUATED
-    reads = [(selector, list(_metrics(selector, metrics))) for selector in selectors(rule)]
+    reads = [(selector, list(_metrics(selector, metrics))) for selector in selectors_of(rule)]
     read = {each.name: each for _, those in reads for each in those}
     series = {metric: table.register(metric.name, _labels(metric, reads)) for metric in read.values()}
     for step in range(1, steps + 1):
@@ -52,24 +51,11 @@ def generated(rule: Rule, rules: Sequence[Rule], metrics: Mapping[str, Metric]) 
 def unmatched(rule: Rule, table: SeriesTable) -> list[str]:
     """The selectors of a rule that take none of the series there are."""
     found = []
-    for selector in selectors(rule):
-        names = [name for name in table.metrics() if _named(selector, name)]
+    for selector in selectors_of(rule):
+        names = [name for name in table.metrics() if may_read(selector, name)]
         if not any(matches(dict(labels), selector) for name in names for labels in table.labels(name)):
             found.append(written(selector))
     return list(dict.fromkeys(found))
-
-
-def selectors(rule: Rule) -> Iterator[ast.VectorSelector]:
-    for expression in filter(None, (rule.expression, rule.until, rule.detail)):
-        for node in ast.walk(expression.tree):
-            if isinstance(node, ast.VectorSelector):
-                yield node
-
-
-def _named(selector: ast.VectorSelector, metric: str) -> bool:
-    if selector.metric is not None:
-        return selector.metric == metric
-    return all(admits(matcher, metric) for matcher in selector.matchers if matcher.name == METRIC_NAME)
 
 
 def _metrics(selector: ast.VectorSelector, metrics: Mapping[str, Metric]) -> Iterator[Metric]:
@@ -77,7 +63,7 @@ def _metrics(selector: ast.VectorSelector, metrics: Mapping[str, Metric]) -> Ite
     if selector.metric is not None:
         yield metrics.get(selector.metric, Metric(selector.metric, "1", (), "gauge", "step", "", ""))
     else:
-        yield from (each for name, each in metrics.items() if _named(selector, name))
+        yield from (each for name, each in metrics.items() if may_read(selector, name))
 
 
 def _labels(metric: Metric, reads: Reads) -> list[dict[str, str]]:

@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from healthwatch.diagnostics import likely_typo
 from healthwatch.promql import ast
-from healthwatch.promql.select import test_of
+from healthwatch.rulefile.lint.selectors import admits
+from healthwatch.rulefile.lint.subject import selectors
 from healthwatch.rulefile.model import Rule
 from healthwatch.stream.series import METRIC_NAME
+
+
+def selectors_of(rule: Rule) -> list[ast.VectorSelector]:
+    """Those of all that a rule evaluates."""
+    expressions = (rule.expression, rule.until, rule.detail)
+    return [node for each in expressions if each is not None for node in selectors(each.tree)]
+
+
+def may_read(selector: ast.VectorSelector, metric: str) -> bool:
+    """Whether a selector may find series of a metric."""
+    if selector.metric is not None:
+        return selector.metric == metric
+    return all(admits(matcher, metric) for matcher in selector.matchers if matcher.name == METRIC_NAME)
 
 
 class Reads:
     """What some expressions read."""
 
-    def __init__(self, trees: Iterable[ast.Expr]) -> None:
-        selectors = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.VectorSelector)]
-        self.names = {each.metric for each in selectors if each.metric is not None}
-        self._tests = [_by_name(each.matchers) for each in selectors if each.metric is None]
+    def __init__(self, found: Iterable[ast.VectorSelector]) -> None:
+        self._selectors = list(found)
+        self.names = {each.metric for each in self._selectors if each.metric is not None}
 
     @classmethod
     def of(cls, rules: Sequence[Rule], more: Iterable[ast.Expr] = ()) -> Reads:
         """All that rules evaluate, and some expressions beside them."""
-        parts = [each for rule in rules for each in (rule.expression, rule.until, rule.detail) if each is not None]
-        return cls([*(each.tree for each in parts), *more])
+        found = [each for rule in rules for each in selectors_of(rule)]
+        return cls([*found, *(each for tree in more for each in selectors(tree))])
 
     def __contains__(self, metric: str) -> bool:
-        return metric in self.names or any(test(metric) for test in self._tests)
+        return any(may_read(each, metric) for each in self._selectors)
 
     def meant(self, metric: str) -> str | None:
         """The metric that is read and was surely meant by a name that is not."""
         return None if metric in self else likely_typo(metric, self.names)
-
-
-def _by_name(matchers: Iterable[ast.Matcher]) -> Callable[[str], bool]:
-    """Whether a selector without a metric may find series of one."""
-    tests = [test_of(each) for each in matchers if each.name == METRIC_NAME]
-    return lambda metric: all(test(metric) for test in tests)

@@ -164,7 +164,7 @@ def _unread(test: RuleTest, rules: Sequence[Rule], document: yamlfile.Document) 
                 mend = did_you_mean(series.metric, sorted(reads.names))
                 yield document.at_span("HW043", message, series.span, severity="warning", help=mend)
         for expression in case.expressions:
-            for name in Reads([expression.expression.tree]).names - given:
+            for name in Reads.of((), [expression.expression.tree]).names - given:
                 closest = likely_typo(name, given)
                 if closest is not None:
                     message, mend = f'no series of this test is called "{name}"', f'did you mean "{closest}"?'
