@@ -10,7 +10,7 @@ from healthwatch.promql.ast import Expr, Problem, Span, ValueType
 from healthwatch.promql.regex import compile_regex
 from healthwatch.promql.selectors import valid_label
 from healthwatch.promql.signatures import FUNCTIONS, Signature
-from healthwatch.promql.syntax import COMPARISONS, PARAMETRIC, SET_OPERATORS
+from healthwatch.promql.syntax import AGGREGATIONS, COMPARISONS, PARAMETRIC, SET_OPERATORS
 
 _WORDS: dict[ValueType, str] = {
     "scalar": "a number",
@@ -165,9 +165,9 @@ class _Checker:
     def _call(self, node: ast.Call) -> ValueType | None:
         signature = FUNCTIONS.get(node.function)
         if signature is None:
-            self._unknown(node)
             for arg in node.args:
                 self.type_of(arg)
+            (self._miscounted if node.function in AGGREGATIONS else self._unknown)(node)
             return None
         if self.rule and node.function in _LOOKS_AHEAD:
             message = f"{node.function}() looks at the evaluated range, which a rule can't do"
@@ -187,6 +187,29 @@ class _Checker:
             self._pattern(node.args[4])
         return signature.result
 
+    def _miscounted(self, node: ast.Call) -> None:
+        """An aggregation of too few or too many arguments."""
+        wanted = 2 if node.function in PARAMETRIC else 1
+        message = f"{node.function} takes {_arguments(wanted)}, not {len(node.args)}"
+        self.report("HW104", message, node.name_span, self._of_two(node, node.function) or _usage(node.function))
+
+    def _of_two(self, node: ast.Call, name: str) -> str:
+        """The larger or the smaller of two, which somebody has asked an aggregation for."""
+        types = tuple(map(_outline, node.args))
+        form = hints.OF_TWO.get((name, types))
+        if form is None:
+            return ""
+        start, end = node.args[0].span[0], node.args[1].span[1]
+        before, after = self.text[node.span[0] : start], self.text[end : node.span[1]]
+        chosen = form.format(*map(self._operand_written, node.args))
+        grouped = "(" in after or before.count("(") > 1
+        return f"write {before}{chosen}{after}" if grouped else f"write {chosen}"
+
+    def _operand_written(self, node: Expr) -> str:
+        """In brackets where a comparison would bind otherwise."""
+        loose = isinstance(node, ast.Binary) and node.op in (COMPARISONS | SET_OPERATORS)
+        return f"({self._written(node)})" if loose else self._written(node)
+
     def _unknown(self, node: ast.Call) -> None:
         name, args = node.function, [self._written(arg) for arg in node.args]
         if name.startswith("histogram_") or name == "info":
@@ -196,7 +219,11 @@ class _Checker:
             return
         ranged = any(isinstance(ast.unwrapped(arg), ast.MatrixSelector | ast.Subquery) for arg in node.args)
         near = likely_typo(name, FUNCTIONS, 0.75)
-        help_ = hints.of_function(name, args, over_time=ranged) or (f'did you mean "{near}"?' if near else "")
+        help_ = (
+            self._of_two(node, hints.AGGREGATIONS.get(name, ""))
+            or hints.of_function(name, args, over_time=ranged)
+            or (f'did you mean "{near}"?' if near else "")
+        )
         self.report("HW103", f'no function is called "{name}"', node.name_span, help_)
 
     def _count(self, node: ast.Call, signature: Signature) -> None:
@@ -210,7 +237,14 @@ class _Checker:
         else:
             return
         message = f"{node.function} takes {'' if most == least else takes}{wanted}, not {given}"
-        self.report("HW104", message, span, signature.text)
+        self.report("HW104", message, span, _usage(node.function))
+
+
+def _usage(name: str) -> str:
+    """How a function or an aggregation is written, with the names of its arguments."""
+    from healthwatch.promql.meaning import MEANINGS  # whose examples are parsed, checks and all
+
+    return MEANINGS[name].usage
 
 
 def _outline(node: Expr) -> ValueType | None:
@@ -221,7 +255,9 @@ def _outline(node: Expr) -> ValueType | None:
         case ast.Binary(left=left, right=right):
             return "scalar" if _outline(left) == _outline(right) == "scalar" else "vector"
         case ast.Call(function=function):
-            return FUNCTIONS[function].result if function in FUNCTIONS else None
+            return (
+                FUNCTIONS[function].result if function in FUNCTIONS else "vector" if function in AGGREGATIONS else None
+            )
         case ast.Subquery():
             return "matrix"
         case ast.Aggregate():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from healthwatch.promql.ast import ValueType
     from healthwatch.promql.tokens import Token
 
 _OVER_TIME = "_over_time"
@@ -26,6 +27,18 @@ AGGREGATIONS: Mapping[str, str] = {
 }
 """Other names of aggregations."""
 
+OF_TWO: Mapping[tuple[str, tuple[ValueType | None, ...]], str] = {
+    ("max", ("vector", "scalar")): "clamp_min({0}, {1})",
+    ("max", ("scalar", "vector")): "clamp_min({1}, {0})",
+    ("max", ("scalar", "scalar")): "max_of({0}, {1})",
+    ("max", ("vector", "vector")): "{0} > {1} or {1}",
+    ("min", ("vector", "scalar")): "clamp_max({0}, {1})",
+    ("min", ("scalar", "vector")): "clamp_max({1}, {0})",
+    ("min", ("scalar", "scalar")): "min_of({0}, {1})",
+    ("min", ("vector", "vector")): "{0} < {1} or {1}",
+}
+"""The larger or the smaller of two, by their types."""
+
 _FUNCTIONS: Mapping[str, str] = {
     "ewma": "ema({0})",
     "holt_winters": "double_exponential_smoothing({0})",
@@ -37,11 +50,13 @@ _FUNCTIONS: Mapping[str, str] = {
     "len": "count({0})",
     "log": "ln({0}), log2({0}) or log10({0})",
     "moving_average": "avg_over_time(x[50])",
+    "pow": "{1} ^ {2}",
+    "power": "{1} ^ {2}",
     "rolling_mean": "avg_over_time(x[50])",
     "size": "count({0})",
     "top_k": "topk({0})",
 }
-"""Other names of functions; `{0}` stands for the arguments."""
+"""Other names of functions; `{0}` stands for the arguments, `{1}` and `{2}` for one each."""
 
 _HISTOGRAMS: Mapping[str, str] = {
     "histogram_avg": "avg({0})",
@@ -52,10 +67,20 @@ _HISTOGRAMS: Mapping[str, str] = {
     "histogram_sum": "sum({0})",
 }
 
+_NOT = "there is no negation: turn the comparison round, or write ... unless ..."
+_IF = "there is no if: x > 3 alone keeps what holds; (a and x > 3) or b is a where x > 3, and b elsewhere"
+
 _BAD: Mapping[str, str] = {
     "&": "write and",
     "|": "write or",
-    "!": "there is no negation: turn the comparison round, or write ... unless ...",
+    "!": _NOT,
+    "?": _IF,
+}
+
+_WORDS: Mapping[str, str] = {
+    **dict.fromkeys(("if", "then", "else", "elif"), _IF),
+    "div": "write /",
+    "mod": "write %",
 }
 
 _WRONG_OPERATORS: Mapping[tuple[str, str], str] = {
@@ -63,7 +88,11 @@ _WRONG_OPERATORS: Mapping[tuple[str, str], str] = {
     ("=", "<"): "write <=",
     ("<", ">"): "write !=",
     ("==", "="): "write ==",
+    ("*", "*"): "write ^",
+    ("/", "/"): "write floor(... / ...)",
 }
+
+_MATCHERS = ("=", "!=", "=~", "!~")
 
 
 def of_bad(text: str) -> str:
@@ -93,9 +122,57 @@ def of_unexpected(before: Sequence[Token], after: Sequence[Token]) -> str:
         return f"write {last.text}: one step is 1"
     if token.word in ("by", "without") and last.text == ")":
         return f"only an aggregation groups: max {token.word} (...) (...)"
+    return _of_word(last, after)
+
+
+def _of_word(last: Token, after: Sequence[Token]) -> str:
+    """Of a word of another language, or of a number's comma."""
+    words = [each.word for each in after[:2]]
+    negated = "not" in words
+    if (following := next((each for each in words if each != "not"), "")) in _AFTER:
+        return _AFTER[following](last, after[1 + negated :], negated=negated)
+    if words[0] == "," and last.kind == "number":
+        return _of_comma(last, after)
     if last.word == "not":
-        return _BAD["!"]
-    return ""
+        return _NOT
+    return _WORDS.get(words[0]) or _WORDS.get(last.word, "")
+
+
+def _of_in(last: Token, after: Sequence[Token], *, negated: bool) -> str:
+    """Of `in (...)`: numbers are values, strings are those of a label."""
+    inside = [each for each in takewhile(lambda each: each.text not in (")", ""), after) if each.text not in ("(", ",")]
+    name = last.text if last.kind == "name" else "..."
+    if any(each.kind == "string" for each in inside):
+        choice = "|".join(each.string for each in inside)
+        choice = choice if re.fullmatch(r"[\w|/ -]+", choice) else "...|..."
+        return f'labels are compared within braces: loss{{{name}{"!~" if negated else "=~"}"{choice}"}}'
+    comparisons = [f"{name} {'!=' if negated else '=='} {each.text}" for each in inside if each.kind == "number"]
+    return f"write {(' and ' if negated else ' or ').join(comparisons)}" if comparisons else ""
+
+
+def _of_is(last: Token, after: Sequence[Token], *, negated: bool) -> str:
+    """Of `is NaN` and of `is` for `==`."""
+    name = last.text if last.kind == "name" else "..."
+    if after[0].word in ("nan", "inf", "infinite", "infinity"):
+        return f"write {name} unless nonfinite({name})" if negated else f"write nonfinite({name})"
+    return f"write {'!=' if negated else '=='}"
+
+
+_AFTER: Mapping[str, Callable[..., str]] = {"in": _of_in, "is": _of_is}
+
+
+def _of_comma(last: Token, after: Sequence[Token]) -> str:
+    """Of a comma within a number, between thousands or before the fraction."""
+    written, end = "", last.span[1]
+    for comma, digits in zip(after[::2], after[1::2], strict=False):
+        if comma.text != "," or (comma.span[0], digits.span[0]) != (end, end + 1) or not digits.text.isdigit():
+            break
+        written, end = f"{written},{digits.text}", digits.span[1]
+    if not written or not last.text.isdigit():
+        return ""
+    if re.fullmatch(r"(,[0-9]{3})+", written):
+        return f"write {last.text}{written.replace(',', '')}"
+    return f"write {last.text}.{written[1:]}" if written.count(",") == 1 else ""
 
 
 def of_labels(keyword: str, tokens: Sequence[Token]) -> str:
@@ -107,6 +184,16 @@ def of_labels(keyword: str, tokens: Sequence[Token]) -> str:
         elif comma.kind != "name" or name.text != ",":
             break
     return f"write {keyword} ({', '.join(labels) or '...'})"
+
+
+def of_brackets(metric: str, tokens: Sequence[Token]) -> str:
+    """Of matchers in brackets, where a window stands."""
+    inside = list(takewhile(lambda each: each.text not in ("]", ""), tokens))
+    texts = [
+        f'"{each.text}"' if before.text in _MATCHERS and each.kind != "string" else each.text
+        for before, each in pairwise((tokens[-1], *inside))
+    ]
+    return f"labels stand in braces: {metric}{{{''.join(texts).replace(',', ', ')}}}"
 
 
 def of_label_value(label: str, op: str, tokens: Sequence[Token]) -> str:
@@ -126,8 +213,12 @@ def of_function(name: str, args: Sequence[str], *, over_time: bool = False) -> s
     if known == "quantile":
         args = _shared(plain, args)
     if known is not None:
-        return f"write {known}{_OVER_TIME if name != plain or over_time else ''}({', '.join(args)})"
-    return f"write {_FUNCTIONS[name].format(', '.join(args))}" if name in _FUNCTIONS else ""
+        fitting = args if len(args) == (2 if known == "quantile" else 1) else ["..."]
+        return f"write {known}{_OVER_TIME if name != plain or over_time else ''}({', '.join(fitting)})"
+    if name in ("if", "iff", "iif"):
+        return _IF
+    each = [text if re.fullmatch(r"[\w:.]+(\{[^}]*\})?", text) else f"({text})" for text in (*args, "...", "...")]
+    return f"write {_FUNCTIONS[name].format(', '.join(args), *each)}" if name in _FUNCTIONS else ""
 
 
 def _shared(plain: str, args: Sequence[str]) -> Sequence[str]:

@@ -9,7 +9,7 @@ from healthwatch.promql.ast import Expr, Problem
 from healthwatch.promql.check import check
 from healthwatch.promql.cursor import Cursor, SyntaxProblem
 from healthwatch.promql.second_opinion import refusal
-from healthwatch.promql.syntax import MAX_DEPTH, read_expression
+from healthwatch.promql.syntax import MAX_DEPTH, TOO_DEEP, read_expression
 from healthwatch.promql.tokens import UNDEFINED, Params, Token, tokenize
 
 CODES = {
@@ -83,7 +83,7 @@ def _read(text: str, tokens: tuple[Token, ...], *, rule: bool) -> tuple[Expr | N
     except SyntaxProblem as stop:
         return None, [*cursor.problems, stop.problem]
     if _height(tree) > MAX_DEPTH:
-        return None, [Problem("HW116", f"this nests more than {MAX_DEPTH} levels deep", tree.span)]
+        return None, [Problem("HW116", TOO_DEEP, tree.span)]
     return tree, [*cursor.problems, *check(tree, text, rule=rule)] or refusal(tokens)
 
 

@@ -125,6 +125,10 @@ def _range(cursor: Cursor, expr: Expr) -> Expr:
 
 def _window(cursor: Cursor) -> int:
     token = cursor.now
+    if token.kind in ("name", "string") and cursor.next.text in _OPERATORS:
+        metric = cursor.tokens[cursor.position - 2]
+        mend = hints.of_brackets(metric.text if metric.kind == "name" else "", cursor.tokens[cursor.position :])
+        cursor.unexpected("a number of steps", mend)
     if token.kind not in ("number", "duration") and (token.kind == "name" or cursor.at("(", "+", "*")):
         cursor.fail("arithmetic in a duration is experimental and not supported", token.span, code="HW109")
     value = _steps(cursor, "a number of steps")

@@ -112,7 +112,6 @@ class Signature:
     least: int
     most: int | None
     result: ValueType
-    text: str
 
     def type_of(self, position: int) -> ValueType:
         return self.args[min(position, len(self.args) - 1)]
@@ -125,7 +124,7 @@ def _signature(line: str) -> Signature:
     args = tuple(_value_type(arg.rstrip("?.")) for arg in written)
     repeated = inner.endswith("...")
     least = sum(not arg.endswith(("?", "...")) for arg in written)
-    return Signature(name, args, least, None if repeated else len(args), _value_type(result), line.rpartition(" ")[0])
+    return Signature(name, args, least, None if repeated else len(args), _value_type(result))
 
 
 def _value_type(word: str) -> ValueType:

@@ -13,6 +13,8 @@ from healthwatch.promql.tokens import Token
 MAX_DEPTH = 100
 """How deep an expression may nest: whatever walks the tree recurses."""
 
+TOO_DEEP = f"this is more than {MAX_DEPTH} levels deep: a bracket is one, and so is each operator of a chain"
+
 PARAMETRIC = frozenset(("bottomk", "count_values", "limit_ratio", "limitk", "quantile", "topk"))
 AGGREGATIONS = PARAMETRIC | {"avg", "count", "group", "max", "min", "stddev", "stdvar", "sum"}
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
@@ -43,7 +45,7 @@ def read_expression(cursor: Cursor) -> Expr:
 def _binary(cursor: Cursor, floor: int, depth: int) -> Expr:
     """Operands joined by operators that bind at least as tightly as `floor`."""
     if depth > MAX_DEPTH:
-        cursor.fail(f"this nests more than {MAX_DEPTH} levels deep", cursor.now.span, code="HW116")
+        cursor.fail(TOO_DEEP, cursor.now.span, code="HW116")
     left = _unary(cursor, depth)
     while (precedence := _precedence(cursor)) >= floor:
         left = _join(cursor, left, precedence, depth)
@@ -146,14 +148,11 @@ def _aggregate(cursor: Cursor, depth: int) -> Expr:
     if not grouping and (grouping := cursor.accept("by", "without")):
         labels = _labels(cursor, grouping.word)
     span = (operator.span[0], cursor.end)
-    wanted = 2 if operator.word in PARAMETRIC else 1
-    if len(args) != wanted:
-        takes = "a parameter and an expression" if wanted == 2 else "one expression"
-        cursor.report("HW104", f"{operator.word} takes {takes}, not {len(args)} arguments", operator.span)
+    if len(args) != (2 if operator.word in PARAMETRIC else 1):
+        return ast.Call(operator.word, tuple(args), span, operator.span)  # which the checker refuses
     without = grouping is not None and grouping.word == "without"
-    expr = args[-1] if args else ast.Number(0.0, span)
     param = args[0] if len(args) > 1 else None
-    return ast.Aggregate(operator.word, expr, param, tuple(map(_label, labels)), without, span, operator.span)
+    return ast.Aggregate(operator.word, args[-1], param, tuple(map(_label, labels)), without, span, operator.span)
 
 
 def _refuse_aggregation(cursor: Cursor, token: Token, grouping: str) -> NoReturn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -159,12 +160,26 @@ def value(samples: list[float], text: str) -> float | None:
     expression = parse(text).expression
     assert expression is not None
     result = Program(history).add(expression).evaluate(tick_of(len(samples)))
-    return float(result.values[0]) if result.kept.any() else None
+    return float(result.values[result.kept][0]) if result.kept.any() else None
 
 
 def test_a_number_on_one_side_leaves_the_elements_of_the_other(training: Training) -> None:
     kept = [training.at_the_end(text) for text in ("2 < loss", "loss > 2")]
     assert [vector.values[vector.kept].tolist() for vector in kept] == [[40.0], [40.0]]
+
+
+@pytest.mark.parametrize(("name", "choose"), [("max", max), ("min", min)])
+def test_the_help_for_the_larger_of_two_gives_it(name: str, choose: Callable[[float, float], float]) -> None:
+    for arguments, two in {"x, 3": (2, 3), "1, x": (1, 2), "x, x + 1": (2, 3), "x + 1, x": (3, 2)}.items():
+        help_ = parse(f"{name}({arguments})").problems[0].help
+        assert value([2.0], help_.removeprefix("write ")) == choose(*two)
+
+
+@CALLED
+def test_a_wrong_number_of_arguments_is_told_in_the_words_of_the_page(meaning: Meaning) -> None:
+    (problem,) = [each for each in parse(f"{meaning.name}({'x, ' * 8}x)").problems if each.code == "HW104"] or [None]
+    assert (problem is None) == (FUNCTIONS[meaning.name].most is None)
+    assert problem is None or problem.help == meaning.usage
 
 
 BEFORE = [*(float(n) for n in range(1, 18)), math.nan, math.inf]  # 17 finite samples, their median and mean are 9

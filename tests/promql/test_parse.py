@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from healthwatch.promql import ast
 from healthwatch.promql.parse import CODES, parse
 
 STEP = 1_000_000
+PART = re.compile(r'[=<>!^%/]+( to compare)?|and|or|(by|ignoring) \(.*\)|\w+=".*"|.*([.]{3}|: one step is 1|, or ).*')
+"""What help proposes that is not a whole expression."""
 
 
 def tree(text: str, *, rule: bool = False, **params: float | str) -> ast.Expr:
@@ -351,6 +355,41 @@ def test_help_says_what_to_write() -> None:
         ("scalar(x) > 2", "HW115", ">", "write vector(scalar(x)) > 2, or > bool for 0 or 1"),
         ("info(x)", "HW109", "info", "join the labels: ... * on (...) group_left (...) ..."),
         ("x > 2 @ end()", "HW108", "@ end()", "a rule may look back: x offset 10"),
+        ("max(x, 3) > 1", "HW104", "max", "write clamp_min(x, 3)"),
+        ("min(3, x{a='b'})", "HW104", "min", "write clamp_max(x{a='b'}, 3)"),
+        ("max(x > 1, y)", "HW104", "max", "write (x > 1) > y or y"),
+        ("MIN(x, y)", "HW104", "MIN", "write x < y or y"),
+        ("vector(max(3, 4))", "HW104", "max", "write max_of(3, 4)"),
+        ("max by (layer) (x, 3)", "HW104", "max", "write max by (layer) (clamp_min(x, 3))"),
+        ("min(x, 3) without (layer) > 1", "HW104", "min", "write min(clamp_max(x, 3)) without (layer)"),
+        ("maximum(x, 3)", "HW103", "maximum", "write clamp_min(x, 3)"),
+        ("max(x[50], 3)", "HW104", "max", "max(vector)"),
+        ("sum(x, 3)", "HW104", "sum", "sum(vector)"),
+        ("avg()", "HW104", "avg", "avg(vector)"),
+        ("topk(x)", "HW104", "topk", "topk(k, vector)"),
+        ("mean(x, y)", "HW103", "mean", "write avg(...)"),
+        ("pow(x, 2) > 3", "HW103", "pow", "write x ^ 2"),
+        ("pow(a / b, -2)", "HW103", "pow", "write (a / b) ^ (-2)"),
+        ("x ** 2 > 3", "HW101", "*", "write ^"),
+        ("x // 2", "HW101", "/", "write floor(... / ...)"),
+        ("x mod 2", "HW101", "mod", "write %"),
+        ("loss in (1, 2)", "HW101", "in", "write loss == 1 or loss == 2"),
+        ("loss not in (1, 2)", "HW101", "not", "write loss != 1 and loss != 2"),
+        ("loss in", "HW101", "in", ""),
+        ("param in ('a', 'b')", "HW101", "in", 'labels are compared within braces: loss{param=~"a|b"}'),
+        ("param not in ('a', 'b')", "HW101", "not", 'labels are compared within braces: loss{param!~"a|b"}'),
+        ("param in ('a+', 'b')", "HW101", "in", 'labels are compared within braces: loss{param=~"...|..."}'),
+        ("x is NaN", "HW101", "is", "write nonfinite(x)"),
+        ("x is not nan", "HW101", "is", "write x unless nonfinite(x)"),
+        ("x is 3", "HW101", "is", "write =="),
+        ("x > 1,000", "HW101", ",", "write 1000"),
+        ("x > 12,000,000 and y", "HW101", ",", "write 12000000"),
+        ("x > 0,5", "HW101", ",", "write 0.5"),
+        ("x > 1, 000", "HW101", ",", ""),
+        ("x =< 3", "HW101", "=", "write <="),
+        ("x[label='v'] > 3", "HW101", "label", "labels stand in braces: x{label='v'}"),
+        ("x[a=v, b=~'3'][50]", "HW101", "a", "labels stand in braces: x{a=\"v\", b=~'3'}"),
+        ("x{a='b'}[c='d']", "HW101", "c", "labels stand in braces: {c='d'}"),
     ],
 )
 def test_words_of_other_languages_are_told_once_with_what_to_write(
@@ -358,9 +397,19 @@ def test_words_of_other_languages_are_told_once_with_what_to_write(
 ) -> None:
     (problem,) = parse(text).problems
     assert (problem.code, text[slice(*problem.span)], problem.help) == (code, under, help_)
-    whole = help_.removeprefix("write ")
-    if code in ("HW103", "HW105") and whole != help_ and "..." not in whole:
+    whole = re.sub("^(write|labels .* braces:) ", "", help_)
+    if whole != help_ and not PART.fullmatch(whole):
         assert parse(whole, rule=False).expression is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["if x > 3", "x > 3 ? 1 : 0", "x > 3 if y > 2 else 4", "if(x > 3, 1, 0)", "x > 3 then y"]
+)
+def test_there_is_no_if(text: str) -> None:
+    (problem,) = parse(text).problems
+    assert problem.help.startswith("there is no if: x > 3 ")
+    assert " (a and x > 3) or b is a where x > 3" in problem.help
+    assert parse("(a and x > 3) or b").expression is not None
 
 
 def test_swapped_arguments_hide_nothing_inside_and_cost_nothing_deep_down() -> None:
@@ -382,5 +431,8 @@ def test_deep_nesting_is_refused(text: str) -> None:
 
 
 def test_a_long_chain_is_refused() -> None:
-    assert [problem.code for problem in parse(" + ".join("x" * 3000)).problems] == ["HW116"]
+    for operator in ("+", "or"):
+        (problem,) = parse(f" {operator} ".join("x" * 3000)).problems
+        assert problem.code == "HW116"
+        assert problem.message.endswith("and so is each operator of a chain")
     assert parse(" + ".join("x" * 90)).expression is not None
