@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from healthwatch.rulefile.conditions import ConditionProblem, expand
-from healthwatch.stream.catalogue import Metric
+from healthwatch.rulefile.conditions.registry import registry
+from healthwatch.rulefile.conditions.spec import Condition, Parameter
+from healthwatch.stream.catalogue import Metric, catalogue
 
 
 def metric(name: str, *labels: str) -> Metric:
@@ -131,6 +133,23 @@ def errors(when: Any) -> list[ConditionProblem]:
 def test_each_problem_is_told_at_its_place(when: Any, kind: str, path: tuple[Any, ...], message: str) -> None:
     told = [(problem.kind, problem.path) for problem in errors(when) if message in problem.message]
     assert told == [(kind, path)], errors(when)
+
+
+WHOLE = [
+    (condition, each)
+    for condition in registry().conditions.values()
+    for each in condition.parameters
+    if each.kind in ("steps", "count", "count or metric")
+]
+
+
+@pytest.mark.parametrize(("condition", "parameter"), WHOLE, ids=lambda each: each.name)
+@pytest.mark.parametrize("value", [0, -1, 2.5, float("nan"), float("inf"), 10**20, "$half", "$none"])
+def test_a_whole_number_that_cannot_be_meant(condition: Condition, parameter: Parameter, value: float | str) -> None:
+    when = {condition.name: {**condition.example, parameter.name: value}}
+    expanded = expand(when, catalogue(), {"half": 0.5, "none": 0})
+    (problem,) = [each for each in expanded.problems if each.severity == "error"]
+    assert (problem.kind, problem.path) == ("out of range", (condition.name, parameter.name))
 
 
 def test_all_problems_at_once() -> None:

@@ -16,6 +16,7 @@ from healthwatch.yamlfile import number_hint
 
 METRIC_NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+MOST_STEPS = 1_000_000_000
 MATCH_OPERATORS = ("=~", "!~", "!=")
 
 
@@ -88,6 +89,8 @@ def _whole(written: Any, parameter: Parameter) -> int | Bad:
     least = int(parameter.least or 1)
     if written < least:
         return Bad(f'"{parameter.name}" must be at least {least}, this is {written}', kind="out of range")
+    if written > MOST_STEPS:
+        return Bad(f'"{parameter.name}" must be at most {MOST_STEPS:,}, this is {written}', kind="out of range")
     return int(written)
 
 
