@@ -75,6 +75,7 @@ _BAD: Mapping[str, str] = {
     "|": "write or",
     "!": _NOT,
     "?": _IF,
+    "$": "the name of a parameter begins with a letter or _",
 }
 
 _WORDS: Mapping[str, str] = {

@@ -113,7 +113,9 @@ def _parse(draft: Draft, key: str, params: Mapping[str, Any]) -> None:
 def _check_unused(draft: Draft, params: Mapping[str, Any]) -> None:
     texts = [str(draft.written[key]) for key in (*KEYS, "when") if key in draft.written]
     used = set(_PARAM.findall(" ".join(texts)))
+    misread = {problem.path for problem in draft.document.problems}
     for name in params:
-        if name not in used:
+        usable = _PARAM.fullmatch(f"${name}") and (*draft.path, "params", name) not in misread
+        if usable and name not in used:
             message = f'no expression uses the parameter "{name}"'
             draft.report("HW019", message, "params", name, at_key=True, severity="warning", help=f"write ${name}")

@@ -16,7 +16,7 @@ from healthwatch.rulefile.draft import Draft, name_of
 from healthwatch.rulefile.lint import UNKNOWN, Facts, Subject, lint
 from healthwatch.rulefile.model import Loaded, Rule
 from healthwatch.rulefile.overriding import Overridden, brought_about
-from healthwatch.rulefile.schema import findings
+from healthwatch.rulefile.schema import findings, readable
 from healthwatch.stream.catalogue import Metric, catalogue
 from healthwatch.yamlfile import Document, KeyPath, Problem
 
@@ -115,16 +115,16 @@ def _drafts(document: Document, overrides: Overrides, diagnostics: list[Diagnost
     """The rules of a file, without the keys that the schema refuses: each is checked as far as it goes."""
     rules = _rules(document.data)
     names = {path: name for path, _, rule in rules if (name := name_of(rule))}
-    diagnostics += (_in_rule(problem, names) for problem in document.problems)
     if document.data is None:
-        diagnostics += [] if document.problems else [_nothing(document)]
+        diagnostics += [problem.diagnostic for problem in document.problems] or [_nothing(document)]
         return []
     if _is_config(document):
         mend = "name the rule files that it lists, or a folder"
+        diagnostics += [problem.diagnostic for problem in document.problems]
         diagnostics.append(document.at_key("HW021", "this is a config, not a rule file", ("healthwatch",), help=mend))
         return []
     broken = [problem for problem in findings(document, "rules", REFUSED) if not _inside_when(problem)]
-    diagnostics += (_in_rule(problem, names) for problem in broken)
+    diagnostics += (_in_rule(problem, names) for problem in (*readable(document, broken), *broken))
     if not isinstance(document.data, dict) or not isinstance(document.data.get("groups"), list):
         return []
     diagnostics += crosscheck.groups(document)

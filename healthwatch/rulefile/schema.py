@@ -90,6 +90,12 @@ def findings(document: Document, name: str, refused: Refused | None = None) -> l
     ]
 
 
+def readable(document: Document, broken: Sequence[Problem]) -> list[Problem]:
+    """The document's own problems, but for keys that no quotes would mend: their names are `broken` as they are."""
+    names = {problem.path for problem in broken if problem.diagnostic.code == "HW010"}
+    return [each for each in document.problems if each.diagnostic.code != "HW005" or each.path not in names]
+
+
 @cache
 def _validator(name: str) -> Validator:
     from jsonschema import Draft202012Validator, validators
@@ -113,7 +119,8 @@ def _diagnostics(document: Document, failure: _Failure, refused: Refused) -> Ite
     path = failure.path
     if failure.keyword == "propertyNames":
         path = (*path, failure.value)
-        yield path, document.at_key("HW010", f'"{failure.value}" is not a {failure.form}', path)
+        mend = f"a {failure.form} has letters, digits and _, and begins with no digit"
+        yield path, document.at_key("HW010", f'"{failure.value}" is not a {failure.form}', path, help=mend)
     elif failure.keyword == "additionalProperties":
         for key in failure.value:
             if key not in failure.properties:

@@ -297,6 +297,7 @@ def test_help_says_what_to_write() -> None:
         ("a | b", "HW102", "|", "write or"),
         ("!a", "HW102", "!", "there is no negation: turn the comparison round, or write ... unless ..."),
         ("a > 1 and not b", "HW101", "b", "there is no negation: turn the comparison round, or write ... unless ..."),
+        ("x > $1", "HW102", "$", "the name of a parameter begins with a letter or _"),
         ("sum by layer (x)", "HW101", "layer", "write by (layer)"),
         ("sum by layer, expert (x)", "HW101", "layer", "write by (layer, expert)"),
         ("a / ignoring head b", "HW101", "head", "write ignoring (head)"),

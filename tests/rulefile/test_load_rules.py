@@ -284,6 +284,23 @@ def test_whatever_is_wrong_in_a_rule_names_it(load: Load, line: str) -> None:
     assert found.label == 'rule "Spike"'
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("params: {1: 2}", "HW010", '"1" is not a parameter name'),
+        ("params: {2.5: 2}", "HW010", '"2.5" is not a parameter name'),
+        ("params: {a-b: 2}", "HW010", '"a-b" is not a parameter name'),
+        ("params: {$k: 2}", "HW010", '"$k" is not a parameter name'),
+        ("params: {on: 2}", "HW005", "YAML reads the key on as true"),
+        ("annotations: {4: x, action: look}", "HW010", '"4" is not a label name'),
+    ],
+)
+def test_a_key_that_is_no_name_is_told_once(load: Load, line: str, code: str, says: str) -> None:
+    (found,) = load(rule(line)).diagnostics
+    assert (found.code, found.message, found.label) == (code, says, 'rule "A"')
+    assert ("begins with no digit" in found.help) == (code == "HW010")
+
+
 def test_a_rule_without_a_name_is_checked_all_the_same(load: Load) -> None:
     found = load("""
 groups:
