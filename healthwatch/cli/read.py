@@ -54,6 +54,8 @@ def remarks(path: Path, passed: Passed, steps: int) -> Iterator[str]:
         yield f"{path.as_posix()}:{first[0]}: {count} can't be read{_because(first[1], others)}"
         for line, reason in others:
             yield f"{path.as_posix()}:{line}: {reason}"
+    if passed.otherwise:
+        yield f"{path.as_posix()}: and {counted(passed.otherwise, 'record')} for other reasons"
     if passed.late:
         yield f"left out: {counted(passed.late, 'sample')} of a step that was over"
 

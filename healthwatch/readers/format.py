@@ -32,16 +32,22 @@ class Options:
 
 @dataclass(slots=True)
 class Passed:
-    """What was passed over: lines that begin a record but can't be read, and samples of steps closed before."""
+    """What was passed over: lines that begin a record but can't be read, and samples of steps closed before.
+
+    `reasons` are a few, each with the number of its first line; `otherwise` counts the records that have others.
+    """
 
     unreadable: int = 0
-    reasons: dict[str, int] = field(default_factory=dict)  # a few of them, and the number of the first line of each
+    reasons: dict[str, int] = field(default_factory=dict)
+    otherwise: int = 0
     late: int = 0
 
     def unread(self, line: int, reason: str = "") -> None:
         self.unreadable += 1
-        if len(self.reasons) < _MOST_REASONS:
+        if reason in self.reasons or len(self.reasons) < _MOST_REASONS:
             self.reasons.setdefault(reason, line)
+        else:
+            self.otherwise += 1
 
 
 def reason_of(error: Exception) -> str:

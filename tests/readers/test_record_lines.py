@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from log_reading import samples
 
 from healthwatch.cli import group
+from healthwatch.cli.read import remarks
 from healthwatch.readers import Log, Options, open_log
 from healthwatch.readers.records import FORMAT
 from healthwatch.stream import SeriesTable
@@ -109,11 +110,11 @@ def test_a_long_value_is_not_printed_whole():
     assert len(reason) < 200
 
 
-def test_of_ever_new_reasons_only_a_few_are_kept():
-    reader = FORMAT.open(SeriesTable(), Options())
-    for number in range(100):
-        reader.feed(json.dumps(WHOLE | {"value": f"x{number}"}))
-    assert (reader.passed.unreadable, list(reader.passed.reasons.values())) == (100, [1, 2, 3, 4, 5])
+def test_of_ever_new_reasons_only_a_few_are_kept_and_the_others_counted(tmp_path: Path):
+    log = log_of(tmp_path / "log", *(WHOLE | {"value": f"x{number}"} for number in (*range(50), *range(50))))
+    list(log.frames())
+    assert (log.passed.unreadable, list(log.passed.reasons.values())) == (100, [1, 2, 3, 4, 5])
+    assert list(remarks(log.path, log.passed, 0))[-1] == f"{log.path.as_posix()}: and 90 records for other reasons"
 
 
 def test_a_first_line_with_a_fault_is_recognised_all_the_same(tmp_path: Path):
