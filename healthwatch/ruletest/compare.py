@@ -14,6 +14,7 @@ from healthwatch.alerting.model import Incident, Intent
 from healthwatch.diagnostics import Span
 from healthwatch.promql import Vector, ast
 from healthwatch.rulefile import Rule
+from healthwatch.ruletest.alerts import asked_for
 from healthwatch.ruletest.model import AlertTest, Case, Expected, ExpectedAlert, ExprTest
 from healthwatch.ruletest.trace import Firing, Trace
 from healthwatch.stream.series import METRIC_NAME, LabelSet
@@ -102,11 +103,12 @@ def _expression(test: ExprTest, trace: Trace) -> Failure | None:
     got = trace.result(test)
     at = f"step {test.step}" + (f", micro-step {test.micro_step}" if test.micro_step else "")
     title = f"{test.expression.text}: result at {at}"
+    seen = tuple(trace.phases) if asked_for([test]) else ()
     if isinstance(got, str):
         rows = tuple(Row("-", _sample_cells(each)) for each in test.expected)
-        return Failure(test.span, title, rows, test.step, note=f"no result: {got}")
+        return Failure(test.span, title, rows, test.step, seen, f"no result: {got}", test.expression.tree)
     rows = _matched(test.expected, _samples(got), _is_sample, _sample_cells, _sample_cells, lambda *_: True)
-    failure = _failed(rows, test.span, title, test.step)
+    failure = _failed(rows, test.span, title, test.step, seen)
     return None if failure is None else replace(failure, tree=test.expression.tree)
 
 

@@ -28,7 +28,7 @@ def text(failure: Failure, trace: Trace, rules: Sequence[Rule]) -> str:
     concerned = [rule for rule in rules if rule.name in failure.rules]
     lines += [f"    {_silence(rule, trace)}" for rule in concerned if _silence(rule, trace)]
     if failure.step is not None and trace.steps:
-        trees = [rule.expression.tree for rule in concerned] if failure.tree is None else [failure.tree]
+        trees = [rule.expression.tree for rule in concerned] + ([] if failure.tree is None else [failure.tree])
         lines += ["", *_indented(around(trace, failure.step, trees, failure.rules))]
     return "\n".join(lines)
 
@@ -66,6 +66,8 @@ def around(trace: Trace, step: int, trees: Iterable[ast.Expr], rules: Sequence[s
         for key in series[:MOST_SERIES]
     ]
     rows += [[rule, *(_phase(trace, rule, frame) for frame, _ in columns)] for rule in rules if rule in trace.phases]
+    if not rows:
+        return [f"nothing that it reads has a sample from step {frames[0].step} to {frames[-1].step}"]
     table = _table([head, *rows])
     more = len(series) - MOST_SERIES
     return [*table, f"and {more} more series"] if more > 0 else table

@@ -111,6 +111,24 @@ class TestExpressions:
         assert report.exit_code == 1
         assert "no result: " in texts(report)[0]
 
+    def test_what_was_read_stands_below_a_failure(self, run, texts):
+        report = run(
+            """
+  - input_series: [{series: 'x{a="1"}', values: 1 2}, {series: 'x{a="2"}', values: 3 4}, {series: loss, values: 1 9}]
+    promql_expr_test:
+      - {expr: 'sum(x)', eval_time: 1, exp_samples: [{value: 5}]}
+      - {expr: 'x + on () x', eval_time: 1, exp_samples: [{value: 5}]}
+      - {expr: 'count(ALERTS{alertstate="pending"})', eval_time: 1, exp_samples: [{value: 1}]}
+      - {expr: none_such, eval_time: 1, exp_samples: [{value: 5}]}
+"""
+        )
+        tables = [text.rpartition("\n\n")[2].split("\n") for text in texts(report)]
+        read = ["step      0  1", 'x{a="1"}  1  2', 'x{a="2"}  3  4']
+        alerts = ["step  0       1", "loss  1       9", "High  .  firing"]
+        missing = ["nothing that it reads has a sample from step 0 to 1"]
+        shown = [[line.strip() for line in table] for table in tables]
+        assert shown == [read, read, alerts, missing]
+
 
 class TestMicroSteps:
     def test_values_take_turns(self, run):
