@@ -14,7 +14,8 @@ Names: TypeAlias = frozenset[str] | None  # None: it can't be told
 
 _NONE: frozenset[str] = frozenset()
 PICKS = ("topk", "bottomk", "limitk", "limit_ratio")  # aggregations that give back some of their series
-_RELABELS = ("label_replace", "label_join", "absent", "absent_over_time", "info")
+RELABELS = ("label_replace", "label_join")
+_UNKNOWN = ("absent", "absent_over_time", "info")
 
 
 def result_labels(node: ast.Expr, metrics: Mapping[str, Metric]) -> Names:
@@ -24,8 +25,12 @@ def result_labels(node: ast.Expr, metrics: Mapping[str, Metric]) -> Names:
             return _NONE
         case ast.VectorSelector(metric=metric):
             return _of_selector(node, metrics.get(metric or ""))
-        case ast.Call(function=function) if function in _RELABELS:
+        case ast.Call(function=function) if function in _UNKNOWN:
             return None
+        case ast.Call(function=function, args=(inner, target, *_)) if function in RELABELS:
+            named = ast.unwrapped(target)
+            new = frozenset((named.value,)) if isinstance(named, ast.String) else None
+            return _either(result_labels(inner, metrics), new)
         case ast.Aggregate():
             return _of_aggregate(node, result_labels(node.expr, metrics))
         case ast.Binary():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,13 @@ import pytest
 from healthwatch import resources
 from healthwatch.config import load_all
 from healthwatch.diagnostics import Diagnostic, render_text
-from healthwatch.engine import Engine
+from healthwatch.engine import Engine, Outcome
 from healthwatch.promql import ast
 from healthwatch.promql.parse import parse
 from healthwatch.rulefile import load_rules
 from healthwatch.rulefile.lint import Facts
 from healthwatch.stream import Frame, SeriesTable
+from healthwatch.stream.catalogue import catalogue
 
 HEAD = """
 metrics:
@@ -174,6 +176,8 @@ def test_found(tmp_path: Path, rule: str, code: str, severity: str, under: str, 
         "expr: tokens_per_expert > 2 and on (layer) max_attention_logit > 3",
         "expr: max by (layer) (tokens_per_expert) / on (layer) max by (layer) (max_attention_logit) > 2",
         "expr: loss / lr > 3",
+        "expr: label_replace(micro_norm, 'layer', '$1', 'param', 'layers.(.*)') / on (layer) max by (layer) (router_topk) > 3",
+        "expr: label_join(tokens_per_expert, 'id', '/', 'block', 'layer', 'expert') / on (id) label_join(tokens_per_expert offset 1, 'id', '/', 'block', 'layer', 'expert') > 3",
         "expr: absent_over_time(queue[50])",
         "expr: micro_norm > stalled_seconds()",
         "expr: absent(queue > 3)",
@@ -270,6 +274,10 @@ def test_absent_means_what_it_says_in_a_group_with_a_lookback(tmp_path: Path) ->
         "queue / ignoring (shard) group_left () stage > 1",
         "max by (layer, head) (max_attention_logit) > max by (layer, expert) (tokens_per_expert)",
         "queue * on (shard) group_left (part) stage > 2",
+        "max by (layer) (tokens_per_expert) / router_topk > 2",
+        "router_topk / max by (layer) (tokens_per_expert) > 2",
+        "label_join(max_attention_logit, 'place', '/', 'block', 'layer') / on (layer) router_topk > 2",
+        "micro_norm / on (param) label_replace(tokens_per_expert, 'param', '$1', 'layer', '(.*)') > 2",
     ],
 )
 def test_what_the_help_of_a_join_proposes_passes(tmp_path: Path, expression: str) -> None:
@@ -287,6 +295,21 @@ def test_what_the_help_of_a_join_proposes_passes(tmp_path: Path, expression: str
     right = proposed[2] or expression[slice(*node.right.span)]
     mended = f"{expression[:start]}{proposed[1]} {right}{expression[node.right.span[1] :]}"
     assert lint(tmp_path, f"expr: {mended}") == [], mended
+    assert two_ranks(tmp_path / "r.yaml").problems == ()
+
+
+def two_ranks(path: Path) -> Outcome:
+    """One step of a run in which every label of what the rule reads has two values, the rank too."""
+    loaded, table, frame = load_rules([path]), SeriesTable(), Frame(1)
+    (rule,) = loaded.rules
+    for name in sorted({node.metric for node in ast.walk(rule.expression.tree) if isinstance(node, ast.VectorSelector)}):
+        known = catalogue().get(str(name))
+        own = loaded.metrics[str(name)]["labels"] if known is None else {*known.labels} - {*known.optional}
+        labels = sorted({*own, "rank"})
+        series = [dict(zip(labels, values, strict=True)) for values in product("12", repeat=len(labels))]
+        frame.add(table.register(name, series), np.ones(len(series)))
+    frame.close()
+    return Engine(loaded.rules, table).step(frame)
 
 
 @pytest.mark.parametrize(
@@ -296,6 +319,9 @@ def test_what_the_help_of_a_join_proposes_passes(tmp_path: Path, expression: str
         ("tokens_per_expert / on (block, layer) group_right () router_topk", True),
         ("tokens_per_expert / on (layer) tokens_per_expert", True),
         ("tokens_per_expert / on (block, layer) group_left () router_topk", False),
+        ("label_replace(tokens_per_expert, 'dp', '0', '', '') / on (block, layer) router_topk", True),
+        ("label_join(tokens_per_expert, 'e', '', 'expert') / on (block, layer, e) tokens_per_expert", True),
+        ("label_replace(tokens_per_expert, 'expert', '0', '', '') / on (layer) router_topk", True),
         ("router_topk / on (block, layer) group_right () tokens_per_expert", False),
     ],
 )

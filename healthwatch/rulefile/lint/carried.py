@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 from healthwatch.promql import ast
 from healthwatch.promql.check import type_of
-from healthwatch.rulefile.resultlabels import PICKS
+from healthwatch.rulefile.resultlabels import PICKS, RELABELS
 from healthwatch.stream.catalogue import Metric
 
 Carried: TypeAlias = Mapping[str, str | None]  # labels that every series has; the value where it is fixed
 
-_UNKNOWN = ("label_replace", "label_join", "absent", "absent_over_time", "vector", "scalar", "time", "info")
+_UNKNOWN = ("absent", "absent_over_time", "vector", "scalar", "time", "info")
 
 
 def compared(label: str, matching: ast.Matching | None) -> bool:
@@ -33,6 +33,10 @@ def carried(node: ast.Expr, metrics: Mapping[str, Metric]) -> Carried:
             return _of_binary(node, metrics)
         case ast.Call(function=function) if function in _UNKNOWN:
             return {}
+        case ast.Call(function=function, args=(inner, *texts)) if function in RELABELS:
+            # What is copied may tell the series apart under its new name.
+            named = {each.value for each in map(ast.unwrapped, texts) if isinstance(each, ast.String)}
+            return {label: value for label, value in carried(inner, metrics).items() if label not in named}
         case _:
             parts = [carried(each, metrics) for each in ast.children(node)]
             return next((part for part in parts if part), {})

@@ -9,7 +9,7 @@ from typing import Literal
 from healthwatch.promql import ast
 from healthwatch.promql.syntax import SET_OPERATORS
 from healthwatch.rulefile.conditions.labels import PLACEMENT
-from healthwatch.rulefile.lint.carried import carried
+from healthwatch.rulefile.lint.carried import carried, compared
 from healthwatch.rulefile.resultlabels import result_labels
 from healthwatch.stream.catalogue import Metric
 
@@ -17,19 +17,42 @@ _GROUPS: tuple[Literal["left", "right"] | None, ...] = (None, "left", "right")
 
 
 def mended(node: ast.Binary, metrics: Mapping[str, Metric], text: str, passes: Callable[[ast.Binary], bool]) -> str:
-    """The first way of joining that passes; `text` is what the node was read from."""
+    """The first way of joining that passes, with several ranks too; `text` is what the node was read from."""
+
+    def fits(joined: ast.Binary) -> bool:
+        return passes(joined) and not _ranks_meet(joined, metrics)
+
     for matching in _candidates(node, metrics):
-        if passes(replace(node, matching=matching)):
+        if fits(replace(node, matching=matching)):
             return f"write {node.op} {_written(matching)}"
     right = text[slice(*node.right.span)]
-    for matching in _candidates(node, metrics):
-        if not matching.on:
-            continue
-        whole = ast.Aggregate("max", node.right, None, matching.labels, False, node.right.span, node.right.span)
-        if passes(replace(node, matching=matching, right=whole)):
-            by = f" by ({', '.join(matching.labels)}) " if matching.labels else ""
+    for base in _candidates(node, metrics):
+        matching, whole = _aggregated(node, base, metrics)
+        if fits(replace(node, matching=matching, right=whole)):
+            by = f" {'without' if whole.without else 'by'} ({', '.join(whole.labels)}) " if whole.labels else ""
             return f"write {node.op} {_written(matching)} max{by}({right})"
     return "aggregate both sides alike"
+
+
+def _aggregated(
+    node: ast.Binary, matching: ast.Matching, metrics: Mapping[str, Metric]
+) -> tuple[ast.Matching, ast.Aggregate]:
+    """One series of the right side for all that are not told apart, and what is left to match."""
+    left, right = carried(node.left, metrics), carried(node.right, metrics)
+    gone = tuple(label for label in matching.labels if matching.on or label in right)
+    rest = tuple(label for label in matching.labels if matching.on or label in left or label not in right)
+    whole = ast.Aggregate("max", node.right, None, gone, not matching.on, node.right.span, node.right.span)
+    return replace(matching, labels=rest), whole
+
+
+def _ranks_meet(node: ast.Binary, metrics: Mapping[str, Metric]) -> bool:
+    """Whether series that differ by their rank alone would match one of the other side."""
+    if node.op in SET_OPERATORS:
+        return False
+    group = None if node.matching is None else node.matching.group
+    free = [label for label in PLACEMENT if not compared(label, node.matching)]
+    sides = (("left", result_labels(node.left, metrics)), ("right", result_labels(node.right, metrics)))
+    return any(side != group and (names is None or label in names) for side, names in sides for label in free)
 
 
 def _candidates(node: ast.Binary, metrics: Mapping[str, Metric]) -> Iterator[ast.Matching]:
