@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from statistics import median
@@ -46,7 +46,6 @@ class Watch:
     until: Query | None
     detail: Query | None
     timing: Timing
-    metrics: frozenset[str] | None  # None: a selector without a metric name
     evidence: Evidence
     rows: deque[int] = field(default_factory=lambda: deque(maxlen=9))
     _places_until: Derived[dict[LabelSet, list[int]]] = field(default_factory=lambda: Derived(_by_nameless))
@@ -67,7 +66,6 @@ class Watch:
             None if rule.until is None else program.add(rule.until, rule.lookback),
             None if rule.detail is None else program.add(rule.detail, rule.lookback),
             Timing(rule.for_, rule.for_records, rule.keep_firing_for, no_data_after),
-            _metrics(rule.expression.tree),
             evidence,
         )
 
@@ -114,21 +112,8 @@ class Watch:
                 self.silent = not any(vector.known.any() for _, vector in ticks)
         if not breaching and not len(ledger):
             return None
-        seen = fold(ticks, ledger.result, self._micro_steps(frame))
+        seen = fold(ticks, ledger.result, self.query.micro_step)
         return seen if self.until is None or not len(ledger) else self._hold(seen, self.until, frame, ledger)
-
-    def _micro_steps(self, frame: Frame) -> Callable[[int], int | None]:
-        """Which micro-step (from 1) a tick of the frame is, as far as this rule's metrics go."""
-        known: dict[int, int | None] = {}
-
-        def micro_step(tick: int) -> int | None:
-            if tick not in known:
-                ours = (each for each in frame.columns if self.metrics is None or each.series.metric in self.metrics)
-                counted = (each.micro_step + 1 for each in ours if each.tick == tick and each.micro_step is not None)
-                known[tick] = next(counted, None)
-            return known[tick]
-
-        return micro_step
 
     def _hold(self, seen: Seen, until: Query, frame: Frame, ledger: Ledger) -> Seen:
         """Let the rule's `until` speak for firing alerts that have become clear (R15)."""
@@ -208,11 +193,6 @@ def worst(tree: ast.Expr) -> Literal["highest", "lowest"]:
 
 def _no_micro_step(_: int) -> None:
     return None
-
-
-def _metrics(tree: ast.Expr) -> frozenset[str] | None:
-    names = [node.metric for node in ast.walk(tree) if isinstance(node, ast.VectorSelector)]
-    return None if None in names else frozenset(name for name in names if name is not None)
 
 
 def _nameless(labels: LabelSet) -> LabelSet:

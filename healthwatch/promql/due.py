@@ -23,17 +23,25 @@ class Schedule:
         self._history, self._selections, self._at_step_end = history, selections, at_step_end
         self._frame: Frame | None = None
         self._ticks: tuple[int, ...] = ()
+        self._micro_steps: dict[int, int | None] = {}  # by tick
         self._reading: dict[int, bool] = {}  # by the id of a series
         self._reading_of = -1
 
     def ticks(self, frame: Frame) -> tuple[int, ...]:
         """Those of a closed frame, ascending."""
         if frame is not self._frame:
-            found = {column.tick for column in frame.columns if self._reads(column.series)}
+            found: dict[int, int | None] = {}
+            for column in frame.columns:
+                if self._reads(column.series) and found.get(column.tick) is None:
+                    found[column.tick] = None if column.micro_step is None else column.micro_step + 1
             if self._at_step_end:
-                found.add(tick_of(frame.step))
-            self._frame, self._ticks = frame, tuple(sorted(found))
+                found.setdefault(tick_of(frame.step), None)
+            self._frame, self._ticks, self._micro_steps = frame, tuple(sorted(found)), found
         return self._ticks
+
+    def micro_step(self, tick: int) -> int | None:
+        """Which micro-step (from 1) a tick of the last frame is, as far as what is read goes; None at a step's end."""
+        return self._micro_steps.get(tick)
 
     def _reads(self, series: Series) -> bool:
         """Whether a selector matches any of the series; asked again only when the set of series has changed."""

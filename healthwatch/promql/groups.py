@@ -53,11 +53,7 @@ def group(labels: Labels, names: tuple[str, ...], leave_out: bool) -> Groups:
 
     A group loses its name if one of its members does.
     """
-    key = names, leave_out
-    if key not in labels.groups:
-        labels.groups[key] = _grouped(labels, frozenset(names), leave_out)
-    found: Groups = labels.groups[key]
-    return found
+    return labels.once((names, leave_out), lambda of: _grouped(of, frozenset(names), leave_out))
 
 
 def _grouped(labels: Labels, names: frozenset[str], leave_out: bool) -> Groups:

@@ -122,7 +122,7 @@ def _check_unique(kept: Mask, groups: Indices, side: str) -> None:
 
 @dataclass(slots=True)
 class Matcher:
-    """Joins two vectors; the pairs are found once for the label sets of both."""
+    """Joins two vectors; the pairs are found once for the label sets of both, whichever expressions join them."""
 
     matching: ast.Matching
     drops_name: bool  # at once, as arithmetic does; `bool` marks it to be dropped at the end
@@ -130,12 +130,20 @@ class Matcher:
     _join: Derived[Join] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._join = Derived(self._build)
+        self._join = Derived(self._shared)
 
     def __call__(self, left: Vector, right: Vector) -> Join:
         join = self._join(left.labels, right.labels)
         join.check_sides(left, right, self.matching.group)
         return join
+
+    def _shared(self, left: Labels, right: Labels) -> Join:
+        """The last partner of the left side is remembered there; an earlier one is not kept alive."""
+        key = self.matching, self.drops_name, self.marks_name
+        known: tuple[Labels, Join] | None = left.derived.get(key)
+        if known is None or known[0] is not right:
+            known = left.derived[key] = right, self._build(left, right)
+        return known[1]
 
     def _build(self, left: Labels, right: Labels) -> Join:
         matching = self.matching

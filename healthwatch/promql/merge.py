@@ -20,7 +20,11 @@ class Merge:
 
     @classmethod
     def shown(cls, labels: Labels) -> Merge:
-        """As a result has them: names that were to be dropped are gone."""
+        """As a result has them: names that were to be dropped are gone; always the same object."""
+        return labels.once("shown", cls._shown)
+
+    @classmethod
+    def _shown(cls, labels: Labels) -> Merge:
         sets = labels.shown()
         member, keys = numbered(sets)
         if len(keys) == len(sets):

@@ -21,6 +21,7 @@ from healthwatch.promql.screens import Arbiter, NewScreen, Pattern, Screen, scre
 from healthwatch.promql.select import Selection, newest_row, newest_samples, row_at, window_of
 from healthwatch.promql.subquery import Subquery
 from healthwatch.promql.text import written
+from healthwatch.promql.tiers import Tiers, tiered
 from healthwatch.promql.vector import (
     FINITE,
     Derived,
@@ -83,6 +84,7 @@ class Planner:
         self._screens: dict[Hashable, Screen] = {}
         self._arbiters: dict[tuple[Hashable, ...], Arbiter] = {}
         self._lookaheads: dict[Hashable, Lookahead] = {}
+        self._tiers: dict[tuple[Hashable, ...], Tiers] = {}
 
     def vector(self, node: ast.Expr, place: Place) -> VectorNode:
         """The node of an expression that is a vector or a scalar."""
@@ -176,6 +178,11 @@ class Planner:
             self._arbiters[key] = Arbiter(pattern, self.moving(pattern.window), screen)
         return self._arbiters[key]
 
+    def tiers(self, node: ast.Binary, scaled: ast.Expr, place: Place) -> Tiers:
+        """The comparisons of its left side with multiples of `scaled`."""
+        key = node.op, shape(node.left), shape(scaled), place.lookback
+        return self._tiers.setdefault(key, Tiers(node.op))
+
     def foresee(self, ticks: Sequence[int]) -> None:
         """Decide what can be decided for many ticks at once; the rows of all of them are in the history.
 
@@ -267,7 +274,7 @@ class Planner:
             return plain
         if node.op == "and" and harmless(node.right):
             return VectorNode(node.op, unless_clear(plain, left), (left, right), plain.timeless)
-        return screened(self, node, narrowed(self, node, plain, place))
+        return screened(self, node, tiered(self, node, narrowed(self, node, plain, place), place))
 
     def _aggregate(self, node: ast.Aggregate, place: Place) -> VectorNode:
         source = self.vector(node.expr, place)

@@ -209,6 +209,7 @@ class Query:
         self.window = window
         self.uses_clock = "stalled_seconds" in _calls(expression.tree)
         self._schedule = schedule
+        self.micro_step = schedule.micro_step
         self._public = Derived(Merge.shown)
         self._last: Vector | None = None
         self._shown: Vector | None = None

@@ -44,7 +44,7 @@ class Labels(Sequence[LabelSet]):
     `drop` marks names that disappear from the result: until then `by (__name__)` still sees them.
     """
 
-    __slots__ = ("_bare", "_clear", "_nameless", "drop", "groups", "sets")
+    __slots__ = ("_bare", "_clear", "_nameless", "derived", "drop", "sets")
 
     def __init__(
         self, sets: Iterable[LabelSet], drop: Mask | None = None, bare: Sequence[LabelSet] | None = None
@@ -53,7 +53,7 @@ class Labels(Sequence[LabelSet]):
         self.sets = tuple(sets)
         self.drop = drop if drop is not None and drop.any() else None
         self._bare = bare
-        self.groups: dict[Hashable, Any] = {}  # by how they are grouped, see `groups.group`
+        self.derived: dict[Hashable, Any] = {}  # what several expressions need of them, see `once`
         self._nameless: Labels | None = None
         self._clear: Vector | None = None
 
@@ -82,6 +82,13 @@ class Labels(Sequence[LabelSet]):
         if self._bare is None:
             self._bare = tuple(without(labels, _NAME) for labels in self.sets)
         return self._bare
+
+    def once(self, key: Hashable, build: Callable[[Labels], T]) -> T:
+        """What follows from the label sets alone; always the same object for a key."""
+        if key not in self.derived:
+            self.derived[key] = build(self)
+        found: T = self.derived[key]
+        return found
 
     def clear(self) -> Vector:
         """Everything known and nothing kept; always the same object."""
