@@ -20,6 +20,7 @@ from healthwatch.rulefile import Rule
 from healthwatch.rulefile.codes import Code, codes
 from healthwatch.rulefile.conditions import brief, registry
 from healthwatch.rulefile.load import BUILTIN
+from healthwatch.rulefile.shipped import shipped
 from healthwatch.stream.catalogue import Metric, catalogue
 
 YAML = (".yaml", ".yml")
@@ -62,6 +63,8 @@ def command(names: tuple[str, ...], rules: tuple[str, ...], of: str | None, run:
         own = "" if rules or of is not None else "; for what your own files name: -r FILE"
         every = f"all of them: healthwatch explain {'|'.join(LISTS)}{own}"
         near = did_you_mean(name, known.names()) if len(name) > _SHORT else ""
+        if pack := shipped().get(name):
+            near = f"it is a rule of {BUILTIN}{pack}, which is not among the files"
         click.echo(f'nothing is called "{name}"; {near or every}', err=True)
         sys.exit(2)
     click.echo("\n\n".join(texts))

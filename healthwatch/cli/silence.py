@@ -18,6 +18,7 @@ from healthwatch.diagnostics import Diagnostic, Invalid, counted, suggest
 from healthwatch.promql.regex import compile_regex
 from healthwatch.recording import Run, book_of
 from healthwatch.replay import Version, load_replay
+from healthwatch.rulefile.shipped import meant
 from healthwatch.session import control
 from healthwatch.session.failing import RULE
 from healthwatch.stream.ticks import parse_duration
@@ -119,7 +120,7 @@ def _remarks(output: Path, matchers: Sequence[Matcher], versions: Sequence[Versi
             if not any(compile_regex(matcher.value).fullmatch(name) for name in names):
                 yield f"no rule of this run fits {matcher}; {suggest(matcher.value, names, 'rules')}"
         elif matcher.name == "alertname" and matcher.value not in names:
-            yield f'no rule of this run is called "{matcher.value}"; {suggest(matcher.value, names, "rules")}'
+            yield f'no rule of this run is called "{matcher.value}"; {meant(matcher.value, names, "rules")}'
 
 
 def _matcher(text: str) -> Matcher:

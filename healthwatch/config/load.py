@@ -94,9 +94,9 @@ def _missing(source: str) -> tuple[str, str]:
 def _check_ladders(ours: Section, config: Config, rules: Loaded) -> None:
     """A rule that names a ladder needs it; one whose severity has none is recorded and tells nobody."""
     silent = {rule.severity for rule in rules.rules if rule.escalation is None} - {*config.escalation, "info"}
-    for severity in sorted(silent):
+    for severity in sorted(silent & {*SEVERITIES}):  # of any other it is told that there is none
         message = f'there is no ladder "{severity}": rules of this severity are recorded and tell nobody'
-        level = LOG_ONLY.get(severity, LOG_ONLY["critical"])[0].argument
+        level = LOG_ONLY[severity][0].argument
         mend = f"add {severity}: [{{log: {level}}}]"
         ours.report("HW035", message, "escalation", at_key=True, severity="info", help=mend)
     _check_unused(ours, config, rules)

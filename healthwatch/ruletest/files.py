@@ -107,7 +107,7 @@ def _loaded(document: yamlfile.Document) -> tuple[RuleTest | None, tuple[Rule, .
         test = replace(test, override={})  # which may be what is wrong
     whole = Section(document, (), document.data, frozenset())
     rules, found = _rules(test, whole)
-    found = found or [*_unknown_rules(test, rules, document), *_unread(test, rules, document)]
+    found += [] if errors(found) else [*_unknown_rules(test, rules, document), *_unread(test, rules, document)]
     return test, rules, [*diagnostics, *found]
 
 
@@ -117,7 +117,7 @@ def _case(case: Case, test: RuleTest, rules: Sequence[Rule]) -> CaseReport:
 
 
 def _rules(test: RuleTest, whole: Section) -> tuple[tuple[Rule, ...], list[Diagnostic]]:
-    """The rules under test, and the errors in their files and in what the test overrides; `whole` is the test file."""
+    """The rules under test, the errors in their files and what the test overrides wrongly; `whole` is the test file."""
     sources: list[str] = []
     for position, pattern in enumerate(test.rule_files):
         sources += matching(pattern)
@@ -128,7 +128,7 @@ def _rules(test: RuleTest, whole: Section) -> tuple[tuple[Rule, ...], list[Diagn
         return (), whole.diagnostics
     loaded = load_rules(sources, test.override)
     check_overrides(whole, test.override, loaded)
-    return loaded.rules, errors([*whole.diagnostics, *of_the_files(loaded)])
+    return loaded.rules, [*whole.diagnostics, *errors(of_the_files(loaded))]
 
 
 def matching(pattern: str) -> Iterator[str]:

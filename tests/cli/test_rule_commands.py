@@ -149,6 +149,9 @@ class TestExplain:
     def test_nothing_of_that_name(self):
         said = run("explain", "spike_ration")
         assert (said.exit_code, said.output) == (2, 'nothing is called "spike_ration"; did you mean "spike_ratio"?\n')
+        said = run("explain", "-r", "builtin:loss", "GradNormSpike")
+        help_ = "it is a rule of builtin:gradients, which is not among the files"
+        assert (said.exit_code, said.output) == (2, f'nothing is called "GradNormSpike"; {help_}\n')
         assert run("explain", "group_lef").output == 'nothing is called "group_lef"; did you mean "group_left"?\n'
         assert run("explain", "quantil").output == 'nothing is called "quantil"; did you mean "quantile"?\n'
         assert run("explain", "qqqqqq").output.endswith(

@@ -71,6 +71,10 @@ def add(run: Path, *matchers: str) -> str:
     ("matcher", "remark"),
     [
         ("alertname=LossHihg", 'no rule of this run is called "LossHihg"; did you mean "LossHigh"?\n'),
+        (
+            "alertname=GradNormSpike",
+            'no rule of this run is called "GradNormSpike"; it is in builtin:gradients, which is not loaded\n',
+        ),
         ("rule=LossHihg", 'no rule of this run is called "LossHihg"; did you mean "LossHigh"?\n'),
         ("alertname!=LossHihg", 'no rule of this run is called "LossHihg"; did you mean "LossHigh"?\n'),
         (

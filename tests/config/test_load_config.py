@@ -338,12 +338,11 @@ def test_what_an_override_spoils_is_told_where_it_stands(
 ) -> None:
     text = f"healthwatch:\n  rules: [own.yaml]\n  override: {{Own: {override}}}\n"
     checked = check(text)
-    found = next(each for each in checked.diagnostics if each.code != "HW035")
+    (found,) = checked.diagnostics
     assert (found.code, found.severity, found.help) == (code, severity, help_)
     assert found.span is not None
     assert Path(found.span.file).name != "own.yaml"
     assert text.splitlines()[found.span.line - 1][found.span.column - 1 : found.span.end_column - 1] == under
-    assert [each.code for each in checked.diagnostics if each.code != "HW035"] == [code]
     assert (checked.config is None) == (severity == "error")
 
 
@@ -356,11 +355,15 @@ def test_a_fault_of_the_rule_itself_stays_at_the_rule(check: LoadAll, tmp_path: 
 
 
 def test_the_ladder_that_is_proposed_can_be_used(check: LoadAll) -> None:
-    text = "healthwatch: {rules: [own.yaml], override: {Own: {labels: {severity: %s}}}, escalation: {critical: []%s}}"
-    (found,) = (each for each in check(text % ("hgih", "")).diagnostics if each.code == "HW035")
-    assert found.help == "add hgih: [{log: error}]"
-    mended = check(text % ("hgih", ", " + found.help.removeprefix("add ")))
-    assert [each.code for each in mended.diagnostics] == ["HW020"]
+    text = "healthwatch: {rules: [own.yaml], escalation: {critical: []%s}}"
+    (found,) = check(text % "").diagnostics
+    assert (found.code, found.help) == ("HW035", "add warning: [{log: warning}]")
+    assert check(text % f", {found.help.removeprefix('add ')}").diagnostics == ()
+
+
+def test_no_ladder_is_proposed_for_a_severity_that_there_is_not(check: LoadAll) -> None:
+    text = "healthwatch: {rules: [own.yaml], override: {Own: {labels: {severity: hgih}}}, escalation: {critical: []}}"
+    assert [each.code for each in check(text).diagnostics] == ["HW020"]
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,12 @@ class TestTimelines:
         }
         assert [line for _, line, _ in problems(report)] == [3, 3, 4]
 
+    def test_what_an_override_hardly_means_is_a_warning_beside_the_others(self, run):
+        head = "rule_files: [rules.yaml]\noverride:\n  High: {labels: {severity: critcal}}\n"
+        report = run("  - input_series: [{series: loss, values: 1 9}, {series: lss, values: 1}]\n", head=head)
+        found = [(each.code, each.severity, each.span.line) for each in report.files[0].diagnostics]
+        assert (report.exit_code, found) == (0, [("HW020", "warning", 3), ("HW043", "warning", 5)])
+
     def test_check_tells_of_unknown_rules_too_and_of_each_problem_once(self, run, tmp_path):
         tests = "  - {input_series: [{series: loss, values: 1}], alert_rule_test: [{eval_time: 1, alertname: Hihg}]}\n"
         report = run(tests)
