@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from healthwatch.alerting.message import number_text, place_text, series_text
-from healthwatch.alerting.model import Incident, Transition
+from healthwatch.alerting.model import Change, Incident, Transition
 from healthwatch.alerting.watch import Problem
 from healthwatch.cli.read import FORMAT, TOP_K, remarks
 from healthwatch.diagnostics import counted
@@ -58,11 +58,23 @@ def _param(text: str) -> tuple[str, str, float]:
     callback=by_rule,
     help="Another value for a rule's parameter.",
 )
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(get_args(Change)),
+    help="Print the transitions of this kind alone, such as fired; several times for several kinds.",
+)
 @FORMAT
 @TOP_K
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
-    run: Path, rules: tuple[str, ...], param: Params, format_: str | None, top_k: int | None, output: str
+    run: Path,
+    rules: tuple[str, ...],
+    param: Params,
+    only: tuple[str, ...],
+    format_: str | None,
+    top_k: int | None,
+    output: str,
 ) -> None:
     """Print every transition that the samples of RUN lead to.
 
@@ -75,7 +87,8 @@ def command(
     if top_k is not None and not isinstance(source, Log):
         raise click.UsageError("--top-k is for logs: a recorded run has the metric router_topk")
     said = listen(replay)
-    click.echo(as_json(said) if output == "json" else as_text(said), nl=False)
+    shown = said.only(only) if only else said
+    click.echo(as_json(shown) if output == "json" else as_text(shown), nl=False)
     for remark in remarks(source.path, source.passed if isinstance(source, Log) else Passed(), said.steps):
         click.echo(remark, err=True)
     if said.steps and output == "text":
@@ -91,6 +104,9 @@ class Said:
     transitions: tuple[Transition, ...]
     open: tuple[Incident, ...]
     problems: tuple[Problem, ...]
+
+    def only(self, reasons: Collection[str]) -> Said:
+        return replace(self, transitions=tuple(found for found in self.transitions if found.reason in reasons))
 
 
 def listen(replay: Replay) -> Said:

@@ -158,3 +158,15 @@ def test_a_log_is_for_read_and_replay(tmp_path: Path, command: list[str]) -> Non
         told = refused(command[0], log_of(tmp_path / "log", *losses), *command[1:])
         assert "can't be read as a recorded run" in told
         assert "a log can only be read and replayed: healthwatch read LOG, healthwatch replay LOG" in told
+
+
+def test_transitions_of_some_kinds_alone(tmp_path: Path, rules: Path) -> None:
+    log = log_of(tmp_path / "log", 1.0, 9.0, 9.0, 1.0, 9.0, 9.0)
+    fired = ["step 3: High loss pending -> firing (fired), 9", "step 6: High loss pending -> firing (fired), 9"]
+    whole, some = (ask("replay", log, "-r", rules, *only) for only in ([], ["--only", "fired", "--only", "resolved"]))
+    assert [line for line in whole.stdout.splitlines() if "(breach)" not in line] == some.stdout.splitlines()
+    assert {*fired, "step 4: High loss firing -> inactive (resolved)"} < {*some.stdout.splitlines()}
+    assert (some.exit_code, some.stderr) == (whole.exit_code, whole.stderr) == (1, "6 steps, 3 rules: 2 alerts fired\n")
+    said = json.loads(ask("replay", log, "-r", rules, "--only", "fired", "-o", "json").stdout)
+    assert [(found["now"]["step"], found["reason"]) for found in said["transitions"]] == [(3, "fired"), (6, "fired")]
+    assert [incident["rule"] for incident in said["open"]] == ["High"]
