@@ -6,6 +6,8 @@ MINDFORMERS := .venv-mindformers
 BIN := $(VENV)/bin
 # Of the 10,000 modules of an environment few are ever imported, and those are compiled then.
 PIP := -q --disable-pip-version-check --no-compile
+# Unlike -c, these reach the isolated build of the package as well (from pip 25.3 on the second alone is meant to).
+PINNED = PIP_CONSTRAINT=$(1) PIP_BUILD_CONSTRAINT=$(1)
 PYTEST ?=
 LANGUAGE_SERVER := .tools/language-server/2.0.0
 PROMETHEUS := .tools/prometheus-alertmanager
@@ -75,11 +77,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[mindspore,demo]'
+	$(call PINNED,constraints.txt) $(BIN)/python -m pip install $(PIP) -e '.[mindspore,demo]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[mindspore,demo,fast,plots,dev]'
+	$(call PINNED,constraints.txt) $(BIN)/python -m pip install $(PIP) -e '.[mindspore,demo,fast,plots,dev]'
 	touch $@
 
 # The server that editors ask about YAML, for the test that asks it; its node comes with the dev extra.
@@ -89,18 +91,18 @@ $(LANGUAGE_SERVER): | $(VENV)/.dev
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.dev
-	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e '.[bench]'
+	$(call PINNED,constraints.txt) $(BIN)/python -m pip install $(PIP) -e '.[bench]'
 	touch $@
 
 $(MINDFORMERS)/.ready: pyproject.toml constraints-mindformers.txt
 	$(PYTHON) -m venv $(MINDFORMERS)
 	$(MINDFORMERS)/bin/python -m pip install $(PIP) --no-deps -r constraints-mindformers.txt
-	$(MINDFORMERS)/bin/python -m pip install $(PIP) --no-deps -e .
+	$(call PINNED,constraints.txt) $(MINDFORMERS)/bin/python -m pip install $(PIP) --no-deps -e .
 	touch $@
 
 $(CORE)/.core: pyproject.toml constraints-numpy2.txt
 	$(PYTHON) -m venv $(CORE)
-	$(CORE)/bin/python -m pip install $(PIP) -c constraints-numpy2.txt -e '.[demo,test]'
+	$(call PINNED,constraints-numpy2.txt) $(CORE)/bin/python -m pip install $(PIP) -e '.[demo,test]'
 	touch $@
 
 clean:
