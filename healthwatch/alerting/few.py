@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from healthwatch.alerting.lifecycle import INACTIVE, Timing, advance, keep_up, rewind
-from healthwatch.alerting.model import (
-    Alert,
-    Change,
-    LabelSet,
-    Now,
-    Phase,
-    Transitions,
-)
+from healthwatch.alerting.model import IS_FIRING, IS_INACTIVE, Alert, Change, LabelSet, Now, Transitions
 from healthwatch.alerting.rows import CODE_OF, PHASES
 from healthwatch.alerting.verdicts import Seen
 
@@ -38,19 +31,19 @@ def step(entries: Sequence[Entry], breaching: Sequence[int], seen: Seen, now: No
     if breaching:
         fresh = [Entry(place, seen.labels[place], INACTIVE) for place in breaching]
         entries = ordered((*entries, *fresh)) if entries else fresh
-    return _moved(entries, [_advanced(entry, seen, now, timing) for entry in entries])
+
+    def after(entry: Entry) -> tuple[Alert, Change | None]:
+        place, _, alert = entry
+        if seen.kept_up and place in seen.kept_up and alert.phase is IS_FIRING and not seen.breach[place]:
+            return keep_up(alert, now), None
+        return advance(alert, seen.observation(place), now, timing)
+
+    return _moved(entries, after)
 
 
 def back(entries: Sequence[Entry], to: Now) -> Turned:
     """The alerts in a run that goes back to step `to.step`."""
-    return _moved(entries, [rewind(entry.alert, to) for entry in entries])
-
-
-def _advanced(entry: Entry, seen: Seen, now: Now, timing: Timing) -> tuple[Alert, Change | None]:
-    place, _, alert = entry
-    if seen.kept_up and place in seen.kept_up and alert.phase is Phase.FIRING and not seen.breach[place]:
-        return keep_up(alert, now), None
-    return advance(alert, seen.observation(place), now, timing)
+    return _moved(entries, lambda entry: rewind(entry.alert, to))
 
 
 def ordered(entries: Iterable[Entry]) -> list[Entry]:
@@ -62,34 +55,49 @@ def _place(entry: Entry) -> tuple[bool, int]:
     return entry.place < 0, entry.place
 
 
-def _moved(entries: Sequence[Entry], after: Iterable[tuple[Alert, Change | None]]) -> Turned:
+def _moved(entries: Sequence[Entry], after: Callable[[Entry], tuple[Alert, Change | None]]) -> Turned:
     living: list[Entry] = []
     turns: list[Turn] = []
-    for entry, (alert, change) in zip(entries, after, strict=True):
+    for entry in entries:
+        alert, change = after(entry)
         if change is not None:
             turns.append((entry, change, alert))
-        if alert.phase is not Phase.INACTIVE:
+        if alert.phase is not IS_INACTIVE:
             living.append(entry if alert is entry.alert else Entry(entry.place, entry.labels, alert))
     return living, turns
 
 
 def transitions(rule: str, turns: Sequence[Turn], now: Now) -> list[Transitions]:
     """The turns, those that are alike together; whoever has ended is told as it was."""
-    kinds: dict[tuple[int, int], Transitions] = {}
-    for entry, change, after in turns:
-        before = entry.alert
-        told = before if after.phase is Phase.INACTIVE else after
-        kind = CODE_OF[change], PHASES.index(before.phase)
-        if kind not in kinds:
-            kinds[kind] = Transitions(rule, before.phase, after.phase, change, now, [], [], [])
-        kinds[kind].add(entry.labels, told.micro_step, told.value)
-    return [kinds[kind] for kind in sorted(kinds)]
+    if len(turns) == 1:
+        return [_alike(rule, turns, now)]
+    kinds: dict[tuple[int, int], list[Turn]] = {}
+    for turn in turns:
+        entry, change, _ = turn
+        kinds.setdefault((CODE_OF[change], PHASES.index(entry.alert.phase)), []).append(turn)
+    return [_alike(rule, kinds[kind], now) for kind in sorted(kinds)]
+
+
+def _alike(rule: str, turns: Sequence[Turn], now: Now) -> Transitions:
+    entry, change, after = turns[0]
+    ended = after.phase is IS_INACTIVE
+    told = [entry.alert if ended else alert for entry, _, alert in turns]
+    return Transitions(
+        rule,
+        entry.alert.phase,
+        after.phase,
+        change,
+        now,
+        [entry.labels for entry, _, _ in turns],
+        [alert.micro_step for alert in told],
+        [alert.value for alert in told],
+    )
 
 
 def last_end(turns: Sequence[Turn], found: Now | None) -> Now | None:
     """The last breach or clear of the firing alerts that have ended, or what was found elsewhere if that is later."""
     for (_, _, alert), _, after in turns:
-        if alert.phase is Phase.FIRING and after.phase is Phase.INACTIVE and alert.last_verdict is not None:
+        if alert.phase is IS_FIRING and after.phase is IS_INACTIVE and alert.last_verdict is not None:
             now = alert.last_verdict
             found = now if found is None or (now.attempt, now.step) > (found.attempt, found.step) else found
     return found

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from healthwatch.alerting.causal import first_of
 from healthwatch.alerting.ledger import Ledger, Rows
-from healthwatch.alerting.model import Ending, Incident, LabelSet, Now, Phase, Sample, Transitions
+from healthwatch.alerting.model import IS_FIRING, Ending, Incident, LabelSet, Now, Sample, Transitions
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ def update(
 
     `turn` is 1 until an attempt goes back, 2 until it goes back again, and so on.
     """
-    if not any(Phase.FIRING in (found.before, found.after) for found in transitions):
+    if not any(found.before is IS_FIRING or found.after is IS_FIRING for found in transitions):
         return incident
     firing = ledger.firing()
     if incident is None:
@@ -65,7 +65,7 @@ def _end(
 ) -> Incident:
     """Ended, with the alerts that fired up to now."""
     ending = _ending(transitions)
-    fired = [found for found in transitions if found.before is Phase.FIRING]
+    fired = [found for found in transitions if found.before is IS_FIRING]
     labels = [each for found in fired for each in found.labels]
     values = np.array([value for found in fired for value in found.values])
     return replace(

@@ -15,7 +15,7 @@ from healthwatch.alerting import few, many
 from healthwatch.alerting.few import Entry
 from healthwatch.alerting.lifecycle import Timing
 from healthwatch.alerting.many import NO_TABLE, NOBODY, Table, together
-from healthwatch.alerting.model import Alert, LabelSet, Now, Phase, Transitions
+from healthwatch.alerting.model import IS_FIRING, Alert, LabelSet, Now, Transitions
 from healthwatch.alerting.rows import (
     ATTEMPT,
     CLEARED,
@@ -80,14 +80,14 @@ class Ledger:
         begins = self._unknown(seen)
         if len(self._few) + len(begins) >= _MANY:
             self._gather()
-            return self._turned(rule, many.step(self._table, begins, seen, now, timing), None, now)
+            return self._turned(rule, many.step(self._table, np.asarray(begins, np.intp), seen, now, timing), None, now)
         columns = None
         if self._table.labels:
             if len(self) + len(begins) < _FEW:
                 self._scatter()
             else:
                 columns = many.step(self._table, NOBODY.places, seen, now, timing)
-        objects = few.step(self._few, begins.tolist(), seen, now, timing) if self._few or len(begins) else None
+        objects = few.step(self._few, begins, seen, now, timing) if self._few or begins else None
         return self._turned(rule, columns, objects, now)
 
     def rewind(self, rule: str, to: Now) -> list[Transitions]:
@@ -104,7 +104,7 @@ class Ledger:
         if self._firing is None:
             self._firing = (self._table.rows[:, PHASE] == FIRING).nonzero()[0]
             behind = len(self._table.labels)
-            some = [row for row, entry in enumerate(self._few, behind) if entry.alert.phase is Phase.FIRING]
+            some = [row for row, entry in enumerate(self._few, behind) if entry.alert.phase is IS_FIRING]
             if some:
                 rows = np.concatenate((self._firing, some))
                 self._firing = rows[many.order(self._columns().places[rows], len(self.result))]
@@ -156,22 +156,27 @@ class Ledger:
     def alert(self, row: int) -> Alert:
         return alert_of(self._columns().rows[row])
 
-    def _unknown(self, seen: Seen) -> Rows:
+    def _unknown(self, seen: Seen) -> list[int]:
         """The places where something breaches that has no alert."""
-        places, breach = self._table.places, seen.breach
-        if not len(self):
-            return breach.nonzero()[0] if seen.places is None else seen.places
-        if seen.places is not None and len(seen.places) + len(places) <= _HANDFUL:
-            known = {*places.tolist(), *[entry.place for entry in self._few]}
-            fresh = [place for place in seen.places.tolist() if place not in known]
-            return seen.places if len(fresh) == len(seen.places) else np.array(fresh, np.intp)
-        begins = breach.copy()  # over the whole result: far quicker than a difference of two sets of places
+        places, entries = self._table.places, self._few
+        if seen.places is None or len(seen.places) + len(places) > _HANDFUL:
+            return self._unknown_of_many(seen)
+        breaching: list[int] = seen.places.tolist()
+        if not breaching or not (entries or len(places)):
+            return breaching
+        known = {*places.tolist(), *[entry.place for entry in entries]}
+        return [place for place in breaching if place not in known]
+
+    def _unknown_of_many(self, seen: Seen) -> list[int]:
+        """Over the whole result, which is far quicker than a difference of two sets of places."""
+        begins, places = seen.breach.copy(), self._table.places
         if len(places):
             begins[places if places[-1] >= 0 else places[places >= 0]] = False
         for entry in self._few:
             if entry.place >= 0:
                 begins[entry.place] = False
-        return begins.nonzero()[0]
+        fresh: list[int] = begins.nonzero()[0].tolist()
+        return fresh
 
     def _turned(
         self, rule: str, columns: many.Turned | None, objects: few.Turned | None, now: Now
@@ -186,7 +191,7 @@ class Ledger:
             entries, turns = objects
             if turns:
                 found, end = together(found, few.transitions(rule, turns, now)), few.last_end(turns, end)
-            if table.labels and any(entry.alert.phase is Phase.FIRING for entry in entries):
+            if table.labels and any(entry.alert.phase is IS_FIRING for entry in entries):
                 table, entries = self._firing_together(table, entries)
         if found:
             self.last_end = end or self.last_end
@@ -205,9 +210,9 @@ class Ledger:
 
     def _firing_together(self, table: Table, entries: list[Entry]) -> tuple[Table, list[Entry]]:
         """Those that fire go on beside the columns that fire, which costs nothing; the others may end at any step."""
-        firing = [entry for entry in entries if entry.alert.phase is Phase.FIRING]
+        firing = [entry for entry in entries if entry.alert.phase is IS_FIRING]
         table = many.ordered(many.joined(table, _columns_of(firing)), len(self.result))
-        return table, [entry for entry in entries if entry.alert.phase is not Phase.FIRING]
+        return table, [entry for entry in entries if entry.alert.phase is not IS_FIRING]
 
     def _gather(self) -> None:
         """Let all alerts be columns."""

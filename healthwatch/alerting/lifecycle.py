@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from healthwatch.alerting.model import Alert, Change, Now, Observation, Phase, Verdict
+from healthwatch.alerting.model import (
+    IS_FIRING,
+    IS_INACTIVE,
+    IS_PENDING,
+    SAYS_BREACH,
+    SAYS_CLEAR,
+    Alert,
+    Change,
+    Now,
+    Observation,
+)
 from healthwatch.stream.ticks import Duration
 
 INACTIVE = Alert()
@@ -25,26 +35,24 @@ class Timing:
 
 def advance(alert: Alert, seen: Observation, now: Now, timing: Timing) -> tuple[Alert, Change | None]:
     """The alert after this step, and the name of the change where there is one."""
-    if seen.verdict is Verdict.BREACH:
+    if seen.verdict is SAYS_BREACH:
         return _breach(alert, seen, now, timing)
-    if alert.phase is Phase.INACTIVE:
+    if alert.phase is IS_INACTIVE:
         return alert, None
-    if seen.verdict is Verdict.CLEAR:
+    if seen.verdict is SAYS_CLEAR:
         return _clear(alert, now, timing)
     return _no_data(alert, now, timing)
 
 
 def _breach(alert: Alert, seen: Observation, now: Now, timing: Timing) -> tuple[Alert, Change | None]:
-    if alert.phase is Phase.FIRING:
-        return Alert(
-            Phase.FIRING, alert.since, alert.micro_step, alert.breaches, alert.fired, None, now, seen.value
-        ), None
-    fresh = alert.phase is Phase.INACTIVE
+    if alert.phase is IS_FIRING:
+        return Alert(IS_FIRING, alert.since, alert.micro_step, alert.breaches, alert.fired, None, now, seen.value), None
+    fresh = alert.phase is IS_INACTIVE
     since, micro_step = (now, seen.micro_step) if fresh else (alert.since, alert.micro_step)
     breaches = 1 if fresh else alert.breaches + 1
     if _due(since, breaches, now, timing):
-        return Alert(Phase.FIRING, since, micro_step, breaches, now, None, now, seen.value), "fired"
-    return Alert(Phase.PENDING, since, micro_step, breaches, None, None, now, seen.value), "breach" if fresh else None
+        return Alert(IS_FIRING, since, micro_step, breaches, now, None, now, seen.value), "fired"
+    return Alert(IS_PENDING, since, micro_step, breaches, None, None, now, seen.value), "breach" if fresh else None
 
 
 def _due(since: Now | None, breaches: int, now: Now, timing: Timing) -> bool:
@@ -60,7 +68,7 @@ def keep_up(alert: Alert, now: Now) -> Alert:
 
 
 def _clear(alert: Alert, now: Now, timing: Timing) -> tuple[Alert, Change | None]:
-    if alert.phase is Phase.PENDING:
+    if alert.phase is IS_PENDING:
         return INACTIVE, "clear"
     cleared = alert.cleared or now
     if timing.keep_firing_for.elapsed(*now.since(cleared)):
@@ -77,7 +85,7 @@ def _no_data(alert: Alert, now: Now, timing: Timing) -> tuple[Alert, Change | No
 
 def rewind(alert: Alert, to: Now) -> tuple[Alert, Change | None]:
     """The alert in a run that goes back to step `to.step` (the first one to come again)."""
-    if alert.phase is Phase.PENDING and alert.since is not None and alert.since.step >= to.step:
+    if alert.phase is IS_PENDING and alert.since is not None and alert.since.step >= to.step:
         return INACTIVE, "rewound"
     return alert._replace(cleared=earlier(alert.cleared, to), last_verdict=earlier(alert.last_verdict, to)), None
 

@@ -80,28 +80,30 @@ class Turned:
         return len(self.fresh.places) > 0 or np.count_nonzero(self.codes) > 0
 
 
-def step(table: Table, begins: Rows, seen: Seen, now: Now, timing: Timing) -> Turned:
-    """One step for every alert; those that have ended are still in the table, those that begin are not yet."""
+def step(table: Table, begins: Rows, seen: Seen, now: Now, timing: Timing) -> Turned | None:
+    """One step for every alert; those that have ended are still in the table, those that begin are not yet.
+
+    None where nobody begins and all go on firing: only their values and clocks have changed.
+    """
+    breach = _at(seen.breach, table.places) if len(table.places) else None
+    if table.steady and breach is not None and not len(begins) and breach.all():
+        table.rows[:, VALUE], table.rows[:, LAST_VERDICT:] = seen.values(table.places), moment_of(now)
+        return None
     before = table.rows[:, PHASE].copy()
-    codes = _gone_on(table, seen, now, timing) if len(table.places) else NOBODY.codes
+    codes = NOBODY.codes if breach is None else _gone_on(table, breach, seen, now, timing)
     if not len(begins):
         return Turned(before, codes, NOBODY)
     rows, began = begun(seen.values(begins), seen.micro_steps(begins), now, timing)
     return Turned(before, codes, Fresh(picked(seen.labels, begins), begins, rows, began))
 
 
-def _gone_on(table: Table, seen: Seen, now: Now, timing: Timing) -> Codes:
-    """How each alert of the table has changed; where all go on firing, only their values and clocks do."""
+def _gone_on(table: Table, breach: Mask, seen: Seen, now: Now, timing: Timing) -> Codes:
+    """How each alert of the table has changed."""
     places, rows = table.places, table.rows
-    breach = _at(seen.breach, places)
-    everyone = bool(breach.all())
-    if everyone and table.steady:
-        rows[:, VALUE], rows[:, LAST_VERDICT:] = seen.values(places), moment_of(now)
-        return np.zeros(len(rows), np.uint8)
     kept_up = np.isin(places, seen.kept_up) if seen.kept_up else None
     known = _at(seen.known, places)
     codes = turned(rows, breach, known, seen.values(places[breach]), kept_up, now, timing)
-    table.steady = everyone and bool((rows[:, PHASE] == FIRING).all())
+    table.steady = bool(breach.all() and (rows[:, PHASE] == FIRING).all())
     return codes
 
 

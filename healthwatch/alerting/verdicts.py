@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from healthwatch.alerting.model import LabelSet, Observation, Verdict
+from healthwatch.alerting.model import SAYS_BREACH, SAYS_CLEAR, SAYS_NO_DATA, LabelSet, Observation
 from healthwatch.promql import Labels, Vector
 
 MicroStep = Callable[[int], int | None]
 
-_CLEAR, _NO_DATA = Observation(Verdict.CLEAR), Observation(Verdict.NO_DATA)
+_CLEAR, _NO_DATA = Observation(SAYS_CLEAR), Observation(SAYS_NO_DATA)
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Seen:
             return _CLEAR if self.known[position] else _NO_DATA
         ticks = self.ticks
         tick, vector = ticks[0] if len(ticks) == 1 else next(each for each in ticks if each[1].kept[position])
-        return Observation(Verdict.BREACH, float(vector.values[position]), self.micro_step(tick))
+        return Observation(SAYS_BREACH, float(vector.values[position]), self.micro_step(tick))
 
 
 def fold(ticks: Sequence[tuple[int, Vector]], labels: Sequence[LabelSet], micro_step: MicroStep) -> Seen:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
@@ -174,6 +174,7 @@ class Decided:
     unkept: Vector  # what is known, where none of it breaches
     most: float = -math.inf  # of what was found, NaN aside
     values: Floats | None = None  # with what was found in its place, once somebody asks
+    by_count: dict[int, Vector] = field(default_factory=dict)  # of breaches: who breaches a bound breaches lower ones
 
     @classmethod
     def of(cls, labels: Labels, which: Indices, found: Floats, defined: Mask) -> Decided:
@@ -194,16 +195,22 @@ class Decided:
     def compared(self, pattern: Pattern) -> Vector:
         if not pattern.holds(self.most):
             return self.unkept
+        places = self.which[pattern.compare(self.found)]
+        vector = self.by_count.get(len(places))
+        if vector is None:
+            vector = self.by_count[len(places)] = self._keeping(places)
+        return vector
+
+    def _keeping(self, places: Indices) -> Vector:
         size = len(self.labels)
         if self.values is None:
             self.values = np.empty(size)  # it takes as long to set them to 0 as all the rest
             self.values[self.which] = self.found
-        places = self.which[pattern.compare(self.found)]
         kept = nothing(size).copy()
         kept[places] = True
-        found = Vector(self.labels, self.values, kept, self.unkept.known)
-        found.places = places
-        return found
+        vector = Vector(self.labels, self.values, kept, self.unkept.known)
+        vector.places = places
+        return vector
 
 
 class Arbiter:

@@ -20,6 +20,9 @@ T = TypeVar("T")
 _NAME = frozenset((METRIC_NAME,))
 
 
+NO_PLACES: Indices = np.zeros(0, np.intp)
+
+
 class EvaluationError(ValueError):
     """An expression has no result at this tick: label sets that clash, or a parameter out of range."""
 
@@ -95,6 +98,7 @@ class Labels(Sequence[LabelSet]):
         if self._clear is None:
             size = len(self.sets)
             self._clear = Vector(self, zeros(size), nothing(size), everything(size))
+            self._clear.places = NO_PLACES
         return self._clear
 
     def shown(self) -> list[LabelSet]:
