@@ -302,7 +302,9 @@ def two_ranks(path: Path) -> Outcome:
     """One step of a run in which every label of what the rule reads has two values, the rank too."""
     loaded, table, frame = load_rules([path]), SeriesTable(), Frame(1)
     (rule,) = loaded.rules
-    for name in sorted({node.metric for node in ast.walk(rule.expression.tree) if isinstance(node, ast.VectorSelector)}):
+    for name in sorted(
+        {node.metric for node in ast.walk(rule.expression.tree) if isinstance(node, ast.VectorSelector)}
+    ):
         known = catalogue().get(str(name))
         own = loaded.metrics[str(name)]["labels"] if known is None else {*known.labels} - {*known.optional}
         labels = sorted({*own, "rank"})
