@@ -54,6 +54,17 @@ def pairs(count: int) -> NDArray[np.int64]:
     return np.array(found, np.int64).reshape(-1, 2)
 
 
+@lru_cache(maxsize=256)
+def pairs_to_middle(count: int) -> NDArray[np.int64]:
+    """Those of `pairs` without which the middle values would not be in their places; the others then may not be."""
+    needed, found = {(count - 1) // 2, count // 2}, []
+    for pair in reversed(pairs(count).tolist()):
+        if not needed.isdisjoint(pair):
+            needed.update(pair)
+            found.append(pair)
+    return np.array(found[::-1], np.int64).reshape(-1, 2)
+
+
 inlined = partial(njit, inline="always", error_model="numpy")
 
 
@@ -204,7 +215,7 @@ def robust_zscores(
 ) -> None:
     """`training.robust_zscore` of row `now` and the rows from `start` on before it, all finite; NaN where it has none.
 
-    Row by row of a ring, each at its number modulo how many there are.
+    Row by row of a ring, each at its number modulo how many there are; `compared` are `pairs_to_middle`.
     """
     count, size = now - start, len(columns)
     held, centre, spread = np.zeros((count, _FEW)), np.empty(_FEW), np.empty(_FEW)

@@ -101,6 +101,6 @@ def _robust_zscores(compiled: ModuleType, span: Span, which: Indices) -> Floats 
     if span.count > _MOST_ROWS:
         return None
     found = np.empty(len(which))
-    columns, compared = span.ring_columns(which), compiled.pairs(span.count)
+    columns, compared = span.ring_columns(which), compiled.pairs_to_middle(span.count)
     compiled.robust_zscores(span.part.ring.data, span.start, span.now, columns, compared, found)
     return found

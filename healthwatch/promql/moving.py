@@ -135,7 +135,7 @@ class Moving:
         if self.span is None or not len(self.span.irregular):
             return None
         found = self._gaps[which] == 0
-        return None if found.all() else found
+        return None if np.count_nonzero(found) == len(found) else found
 
     def _advance(self, tick: int) -> None:
         before, of = self.span, (self.selection.labels, self.history.changes)

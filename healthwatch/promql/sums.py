@@ -88,7 +88,7 @@ def sum_groups(values: Floats, starts: Indices, *, positive: bool = False) -> Fl
     `positive`: no value is negative or not finite.
     """
     total: Floats = np.add.reduceat(values, starts)
-    if (positive or values.min() >= 0) and np.isfinite(total).all():
+    if (positive or values.min() >= 0) and np.count_nonzero(np.isfinite(total)) == len(total):
         return total
     doubtful = _doubtful(total, np.add.reduceat(np.abs(values), starts))
     ends = np.append(starts[1:], len(values))
@@ -149,8 +149,7 @@ def mean_groups(values: Floats, starts: Indices, counts: Indices, *, positive: b
     """The mean of each run of `values`; finite wherever its members are."""
     total = sum_groups(values, starts, positive=positive)
     mean = total / counts
-    infinite = np.isinf(total)
-    for group in infinite.nonzero()[0] if infinite.any() else ():
+    for group in np.isinf(total).nonzero()[0]:
         members = values[starts[group] : starts[group] + counts[group]]
         if np.isfinite(members).all():
             number = counts[group : group + 1].astype(np.float64)
