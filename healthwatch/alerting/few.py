@@ -69,29 +69,18 @@ def _moved(entries: Sequence[Entry], after: Callable[[Entry], tuple[Alert, Chang
 
 def transitions(rule: str, turns: Sequence[Turn], now: Now) -> list[Transitions]:
     """The turns, those that are alike together; whoever has ended is told as it was."""
-    if len(turns) == 1:
-        return [_alike(rule, turns, now)]
-    kinds: dict[tuple[int, int], list[Turn]] = {}
-    for turn in turns:
-        entry, change, _ = turn
-        kinds.setdefault((CODE_OF[change], PHASES.index(entry.alert.phase)), []).append(turn)
-    return [_alike(rule, kinds[kind], now) for kind in sorted(kinds)]
-
-
-def _alike(rule: str, turns: Sequence[Turn], now: Now) -> Transitions:
-    entry, change, after = turns[0]
-    ended = after.phase is IS_INACTIVE
-    told = [entry.alert if ended else alert for entry, _, alert in turns]
-    return Transitions(
-        rule,
-        entry.alert.phase,
-        after.phase,
-        change,
-        now,
-        [entry.labels for entry, _, _ in turns],
-        [alert.micro_step for alert in told],
-        [alert.value for alert in told],
-    )
+    kinds: dict[int, Transitions] = {}
+    for entry, change, after in turns:
+        before = entry.alert
+        told = before if after.phase is IS_INACTIVE else after
+        kind = CODE_OF[change] * len(PHASES) + PHASES.index(before.phase)
+        alike = kinds.get(kind)
+        if alike is None:
+            one = [entry.labels], [told.micro_step], [told.value]
+            kinds[kind] = Transitions(rule, before.phase, after.phase, change, now, *one)
+        else:
+            alike.add(entry.labels, told.micro_step, told.value)
+    return [kinds[kind] for kind in sorted(kinds)]
 
 
 def last_end(turns: Sequence[Turn], found: Now | None) -> Now | None:

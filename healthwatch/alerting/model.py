@@ -105,6 +105,12 @@ class Transitions:
     micro_steps: list[int | None]
     values: list[float]
 
+    def add(self, labels: LabelSet, micro_step: int | None, value: float) -> None:
+        """One more alert."""
+        self.labels.append(labels)
+        self.micro_steps.append(micro_step)
+        self.values.append(value)
+
     def __len__(self) -> int:
         return len(self.labels)
 

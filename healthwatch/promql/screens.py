@@ -195,10 +195,12 @@ class Decided:
     def compared(self, pattern: Pattern) -> Vector:
         if not pattern.holds(self.most):
             return self.unkept
-        places = self.which[pattern.compare(self.found)]
-        vector = self.by_count.get(len(places))
+        one = len(self.found) == 1
+        count = 1 if one else int(np.count_nonzero(pattern.compare(self.found)))
+        vector = self.by_count.get(count)
         if vector is None:
-            vector = self.by_count[len(places)] = self._keeping(places)
+            places = self.which if one else self.which[pattern.compare(self.found)]
+            vector = self.by_count[count] = self._keeping(places)
         return vector
 
     def _keeping(self, places: Indices) -> Vector:
