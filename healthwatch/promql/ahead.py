@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from healthwatch.promql import ahead_loops as loops
 from healthwatch.promql.compiled import COLUMNS, pairs
+from healthwatch.promql.decided import Decided
 from healthwatch.promql.moving import Moving, Span
-from healthwatch.promql.screens import Decided
 from healthwatch.promql.training import Baseline, Result, TrainingFunction, alpha, evaluate
 from healthwatch.promql.vector import Indices, Labels, Moment
 from healthwatch.stream.ring import Floats, Mask, Ring

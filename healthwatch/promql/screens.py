@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
@@ -17,13 +17,14 @@ import numpy as np
 from healthwatch.promql import ast, fast, training
 from healthwatch.promql.blocks import Blocks
 from healthwatch.promql.bounds import of_median
+from healthwatch.promql.decided import Decided
 from healthwatch.promql.minima import Minima
-from healthwatch.promql.moving import NO_SERIES, Moving, Span
+from healthwatch.promql.moving import Moving, Span
 from healthwatch.promql.node import VectorNode
 from healthwatch.promql.operators import COMPARISON, HOLDS, MIRRORED
 from healthwatch.promql.smoothing import Smoothing
 from healthwatch.promql.turns import Turns
-from healthwatch.promql.vector import Indices, Labels, Moment, Vector, everything, nothing, zeros
+from healthwatch.promql.vector import Indices, Moment, Vector
 from healthwatch.stream.ring import Floats, Mask
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ _MOST_DOUBTFUL = 1 / 4
 
 _FEW = 3
 """Series that are computed as quickly as closer limits are asked for."""
-
-NO_FLOATS = np.empty(0)
 
 
 class Screen(Protocol):
@@ -162,57 +161,6 @@ def screened(planner: Planner, node: ast.Binary, plain: VectorNode) -> VectorNod
         return plain.at(moment) if decided is None else decided.compared(pattern)
 
     return VectorNode(plain.text, decide, plain.inputs, plain.timeless)
-
-
-@dataclass(slots=True, eq=False)
-class Decided:
-    """What was computed of the series that could not be decided otherwise; all others are not kept."""
-
-    labels: Labels
-    which: Indices
-    found: Floats
-    unkept: Vector  # what is known, where none of it breaches
-    most: float = -math.inf  # of what was found, NaN aside
-    values: Floats | None = None  # with what was found in its place, once somebody asks
-    by_count: dict[int, Vector] = field(default_factory=dict)  # of breaches: who breaches a bound breaches lower ones
-
-    @classmethod
-    def of(cls, labels: Labels, which: Indices, found: Floats, defined: Mask) -> Decided:
-        """With the values of some series, as far as they are defined."""
-        size, unkept = len(labels), labels.clear()
-        if np.count_nonzero(defined) < len(defined):  # a third of what `all` takes
-            known = everything(size).copy()
-            known[which] = defined
-            which, found = which[defined], found[defined]
-            unkept = Vector(labels, zeros(size), nothing(size), known)
-        return cls(labels, which, found, unkept, float(np.fmax.reduce(found, initial=-math.inf)))
-
-    @classmethod
-    def of_none(cls, labels: Labels) -> Decided:
-        """Where everything was decided otherwise."""
-        return cls(labels, NO_SERIES, NO_FLOATS, labels.clear())
-
-    def compared(self, pattern: Pattern) -> Vector:
-        if not pattern.holds(self.most):
-            return self.unkept
-        one = len(self.found) == 1
-        count = 1 if one else int(np.count_nonzero(pattern.compare(self.found)))
-        vector = self.by_count.get(count)
-        if vector is None:
-            places = self.which if one else self.which[pattern.compare(self.found)]
-            vector = self.by_count[count] = self._keeping(places)
-        return vector
-
-    def _keeping(self, places: Indices) -> Vector:
-        size = len(self.labels)
-        if self.values is None:
-            self.values = np.empty(size)  # it takes as long to set them to 0 as all the rest
-            self.values[self.which] = self.found
-        kept = nothing(size).copy()
-        kept[places] = True
-        vector = Vector(self.labels, self.values, kept, self.unkept.known)
-        vector.places = places
-        return vector
 
 
 class Arbiter:

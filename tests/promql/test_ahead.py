@@ -16,7 +16,8 @@ from twins import same
 from healthwatch.diagnostics import Span
 from healthwatch.engine import Engine
 from healthwatch.promql import Program, parse
-from healthwatch.promql.screens import Arbiter, Decided
+from healthwatch.promql.decided import Decided
+from healthwatch.promql.screens import Arbiter
 from healthwatch.rulefile import Rule
 from healthwatch.stream import ABSENT, STALE, Frame, History, SeriesTable, tick_of
 
