@@ -167,6 +167,6 @@ delivery.close(timeout=10.0)
 assert "pip install apprise" in delivery.problems()[0].message
 assert not [name for name in sys.modules if name.split(".")[0] in ("apprise", "requests") and sys.modules[name]]
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr == ""

@@ -87,6 +87,6 @@ def test_a_rule_that_stopped_the_training_is_named_as_such(config: Path) -> None
 def test_a_killed_attempt_has_no_end_though_the_one_before_had(config: Path) -> None:
     with healthwatch.load(config) as hw:
         hw.step(1.0)
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(config)], check=False, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(config)], check=False, timeout=300)
     assert ended.returncode == -signal.SIGKILL
     assert shown(config)[0] == "last step 1, attempt 2: no end recorded (still running, or killed)"

@@ -198,7 +198,7 @@ def test_urls_are_left_to_the_training_where_apprise_is_missing(folder: Path) ->
         [sys.executable, "-c", program, "check", "train.yaml", "--output", "json"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert places(json.loads(ended.stdout), RECEIVERS) == [REFUSED[0], REFUSED[3], REFUSED[5]], ended.stderr

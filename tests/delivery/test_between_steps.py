@@ -260,7 +260,7 @@ def test_deliver_follows_runs_that_come_and_minds_no_file_that_it_cannot_read(in
             session.close()
         wait_for(lambda: all((shared / rank / "rank_0.delivered").exists() for rank in ("a", "b")))
         follower.send_signal(signal.SIGINT)
-        said, problems = follower.communicate(timeout=30)
+        said, problems = follower.communicate(timeout=300)
     assert inbox.titles == [HIGH, HIGH]
     assert said.splitlines()[-1] == "2 delivered, 0 left"
     assert problems.count("new/rank_0.sqlite is left out") == 1
