@@ -172,7 +172,8 @@ def _timeline(what: str, expected: Sequence[Expected], got: Sequence[Mapping[str
     place = expected[0].span if expected else span
     steps = [row for row in rows if row.mark != "="]
     step = _step_of(steps, got, expected)
-    names = {each.get("rule") for each in (*got, *(one.fields for one in expected))}
+    fields = (*got, *(one.fields for one in expected))
+    names = {name for each in fields for name in (each.get("rule"), *(each.get("rules") or ()))}
     return _failed(rows, place, what, step, tuple(sorted(name for name in names if isinstance(name, str))))
 
 

@@ -27,8 +27,8 @@ def text(failure: Failure, trace: Trace, rules: Sequence[Rule]) -> str:
     lines += [f"    {failure.note}"] if failure.note else []
     concerned = [rule for rule in rules if rule.name in failure.rules]
     lines += [f"    {_silence(rule, trace)}" for rule in concerned if _silence(rule, trace)]
-    if failure.step is not None and trace.steps:
-        trees = [rule.expression.tree for rule in concerned] + ([] if failure.tree is None else [failure.tree])
+    trees = [rule.expression.tree for rule in concerned] + ([] if failure.tree is None else [failure.tree])
+    if failure.step is not None and trace.steps and trees:
         lines += ["", *_indented(around(trace, failure.step, trees, failure.rules))]
     return "\n".join(lines)
 

@@ -177,6 +177,20 @@ class TestTimelines:
         ]
         assert run(test + "    exp_actions: []\n", head=f"rule_files: [rules.yaml]\n{ladder}").exit_code == 1
 
+    def test_what_the_rules_of_an_action_read_stands_below_it(self, run, texts):
+        test = "  - input_series: [{series: loss, values: 1 9 9 1}]\n    exp_actions: "
+        reports = [run(f"{test}{expected}\n") for expected in ("[]", "[{step: 2, rules: [High]}]")]
+        tables = [texts(report)[0].rpartition("\n\n")[2].split("\n") for report in reports]
+        shown = ["step  0       1       2  3", "loss  1       9       9  1", "High  .  firing  firing  ."]
+        assert [[line.strip() for line in table] for table in tables] == [shown, shown]
+
+    def test_of_what_no_rule_brings_about_nothing_is_said_to_be_missing(self, run, texts):
+        report = run("  - input_series: [{series: loss, values: 1 2}]\n    exp_actions: [{step: 1, action: log}]\n")
+        assert [line.strip() for line in texts(report)[0].split("\n")[1:]] == [
+            "- expected     step: 1  action: log",
+            "+ got          nothing",
+        ]
+
     def test_parameters_can_be_overridden(self, run):
         rule = "{alert: High, expr: loss > $most, params: {most: 5}, labels: {severity: info}}"
         rules = f"groups: [{{name: g, rules: [{rule}]}}]"
