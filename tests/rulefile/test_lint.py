@@ -123,6 +123,10 @@ def marked(found: Diagnostic) -> str:
         ("expr: count_over_time(loss[4]) > 4", "HW046", "warning", "4", "at most 4 samples come in this window, never more than 4"),
         ("when: {zscore: {metric: loss, window: 20, min_samples: 20}}", "HW046", "warning", "when", "at most 19 samples"),
         ("when: {constant: {metric: loss, window: 4}}", "HW046", "warning", "when", "at most 4 samples come in this window, never 5"),
+        ("expr: max without (head) (max_attention_logit) > 100\nuntil: max_attention_logit > 50", "HW048", "warning", "max_attention_logit > 50", 'has the label "head", which the alerts don\'t have'),
+        ("expr: max_attention_logit > 100\nuntil: max without (head) (max_attention_logit) > 50", "HW048", "warning", "", 'has no label "head", which the alerts have'),
+        ("when: {threshold: {metric: queue, above: 3}}\nuntil: stage > 2", "HW048", "warning", "stage > 2", 'has the label "part"'),
+        ('expr: queue{shard="1"} > 3\nuntil: queue{shard="2"} > 2', "HW048", "warning", "", '"shard" is "2" in its result and "1" in the alerts'),
     ],
 )  # fmt: skip
 def test_found(tmp_path: Path, rule: str, code: str, severity: str, under: str, says: str) -> None:
@@ -197,6 +201,12 @@ def test_found(tmp_path: Path, rule: str, code: str, severity: str, under: str, 
         "expr: loss == Inf",
         "expr: quantile(1, tokens_per_expert) > 3 and on () quantile_over_time(0, loss[50]) > 3",
         "expr: max_over_time(avg_over_time(loss[20])[10000:20]) > max_over_time(loss[10000])",
+        "expr: max_attention_logit > 100\nuntil: max_attention_logit > 50",
+        "expr: max_attention_logit > 100\nuntil: loss > 2",
+        "expr: max_attention_logit > 100\nuntil: max(max_attention_logit) > 50 or queue > 3",
+        "expr: max_attention_logit > 100\nuntil: val_loss > 3 or absent_over_time(queue[3])",
+        "expr: max_attention_logit{head='0'} > 100\nuntil: max_attention_logit > 50",
+        "expr: max without (head, rank) (max_attention_logit) > 100\nuntil: max by (block, layer, mtp_idx, rank) (max_attention_logit) > 50",
     ],
 )
 def test_quiet(tmp_path: Path, rule: str) -> None:
@@ -296,6 +306,36 @@ def test_what_the_help_of_a_join_proposes_passes(tmp_path: Path, expression: str
     mended = f"{expression[:start]}{proposed[1]} {right}{expression[node.right.span[1] :]}"
     assert lint(tmp_path, f"expr: {mended}") == [], mended
     assert two_ranks(tmp_path / "r.yaml").problems == ()
+
+
+@pytest.mark.parametrize(
+    ("rule", "until", "holds"),
+    [
+        ("expr: max without (head) (max_attention_logit) > 100", "max_attention_logit > 50", "its layer"),
+        ("expr: max_attention_logit > 100", "max without (head) (max_attention_logit) > 50", "its layer"),
+        ("when: {threshold: {metric: max_attention_logit, above: 100}}", "max without (head) (max_attention_logit) > 50", "its layer"),
+        ("expr: max(max_attention_logit) > 100", "max_attention_logit > 50", "any"),
+        ("expr: max_attention_logit > 100", "queue > $x\nparams: {x: 50}", "any"),
+    ],
+)  # fmt: skip
+def test_what_the_help_of_until_proposes_holds_the_alert(tmp_path: Path, rule: str, until: str, holds: str) -> None:
+    (found,) = lint(tmp_path, f"{rule}\nuntil: {until}")
+    assert found.code == "HW048"
+    mended = found.help.removeprefix("write ") + until.partition(" > $x")[2].removeprefix(" ")
+    for text, stays in ((until, False), (mended, True)):
+        told = lint(tmp_path, f"{rule}\nuntil: {text}")
+        assert [each.code for each in told] == ["HW048"] * (not stays)
+        table = SeriesTable()
+        engine = Engine(load_rules([tmp_path / "r.yaml"]).rules, table)
+        for step, (other, head) in enumerate(((0, 200), (0, 60), (60, 0)), 1):
+            frame = Frame(step)
+            places = [{"block": "decoder", "layer": layer, "head": "0"} for layer in "01"]
+            frame.add(table.register("max_attention_logit", places), np.array([other, head], dtype=float))
+            frame.add(table.register("queue", [{"shard": "0"}]), np.array([max(other, head)], dtype=float))
+            frame.close()
+            outcome = engine.step(frame)
+            firing = len(engine.book.pages["A"].ledger.firing())
+            assert firing == (step == 1 or (stays and (step == 2 or holds == "any"))), (step, text, outcome)
 
 
 def two_ranks(path: Path) -> Outcome:

@@ -15,6 +15,7 @@ from healthwatch.rulefile.lint import (
     numbers,
     selectors,
     subqueries,
+    until,
 )
 from healthwatch.rulefile.lint.subject import UNKNOWN, Facts, Subject
 
@@ -29,6 +30,7 @@ CHECKS: Sequence[Callable[[Subject], None]] = (
     absence.check,
     always.check,
     numbers.check,
+    until.check,
 )
 
 __all__ = ["CHECKS", "UNKNOWN", "Facts", "Subject", "lint"]
