@@ -33,6 +33,7 @@ class Draft:
     expressions: dict[str, Expression] = field(default_factory=dict)  # those that can be parsed
     partial: dict[str, Expr] = field(default_factory=dict)  # those in which only a parameter is not defined
     inhibited_by: tuple[str, ...] = ()  # those that are loaded
+    guessed: bool = False  # whether a number stands for a parameter that can't be used
 
     @property
     def name(self) -> str:

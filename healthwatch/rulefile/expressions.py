@@ -89,15 +89,16 @@ def _params(draft: Draft) -> dict[str, Any]:
     own = draft.written.get("params")
     params = {str(name): _param(draft, name, value) for name, value in own.items()} if isinstance(own, dict) else {}
     given = draft.override.get("params", {})
-    return {name: given.get(name, value) for name, value in params.items()}
+    draft.guessed = any(value is None for name, value in params.items() if name not in given)
+    return {name: given.get(name, 1 if value is None else value) for name, value in params.items()}
 
 
 def _param(draft: Draft, name: str, value: Any) -> Any:
     if isinstance(value, str) and number_hint(value) and not draft.document.quoted((*draft.path, "params", name)):
         mend = f"write {number_hint(value)}"
         draft.report("HW009", f"YAML reads {value} as text, not as a number", "params", name, help=mend)
-        return 1
-    return value if "params" in draft.data or (isinstance(value, (int, float)) and math.isfinite(value)) else 1
+        return None
+    return value if "params" in draft.data or (isinstance(value, (int, float)) and math.isfinite(value)) else None
 
 
 def _parse(draft: Draft, key: str, params: Mapping[str, Any]) -> None:

@@ -27,10 +27,8 @@ def meant(name: str, loaded: Iterable[str], what: str = "loaded rules") -> str:
     packs = shipped()
     if name in packs:
         return f"it is in builtin:{packs[name]}, which is not loaded"
-    near = did_you_mean(name, loaded)
-    if near:
-        return near
-    elsewhere = next((other for other in packs if did_you_mean(name, [other])), None)
+    near = did_you_mean(name, [*packs, *loaded])
+    elsewhere = next((other for other in packs.keys() - {*loaded} if near == f'did you mean "{other}"?'), None)
     if elsewhere is not None:
         return f'did you mean "{elsewhere}" of builtin:{packs[elsewhere]}?'
-    return suggest(name, loaded, what)
+    return near or suggest(name, loaded, what)

@@ -238,6 +238,32 @@ def test_an_inhibitor_of_a_pack_that_is_not_loaded_is_left_out(load: Load) -> No
     assert loaded.rules[0].inhibited_by == ()
 
 
+def test_the_inhibitor_meant_is_the_nearest_of_all_rules(load: Load) -> None:
+    named = {
+        "LossNonFinit": 'did you mean "LossNonFinite" of builtin:loss?',
+        "LosNonFinites": 'did you mean "LossNonFinites"?',
+        "GradNonFinite": 'did you mean "GradNormNonFinite" of builtin:gradients?',
+        "AB": "loaded rules: LossNonFinites",
+    }
+    for name, mend in named.items():
+        (found,) = load(rule(f"inhibited_by: [{name}]", name="LossNonFinites")).diagnostics
+        assert (found.code, found.help) == ("HW014", mend)
+
+
+@pytest.mark.parametrize(
+    ("expr", "params"),
+    [
+        ("spike_ratio(micro_norm[$window], $min) > $ratio", "{window: 50.5, min: 3, ratio: 8e0}"),
+        ("spike_ratio(micro_norm[$window], $min) > $ratio", "{window: 50.5, min: 1e1, ratio: 8}"),
+        ("zscore(loss[$window], 16) > 6", "{window: .nan}"),
+        ("overflow > $k", "{k: 1e-1}"),
+    ],
+)
+def test_nothing_is_guessed_of_a_parameter_that_cannot_be_used(load: Load, expr: str, params: str) -> None:
+    (found,) = load(rule(f"params: {params}", expr=expr)).diagnostics
+    assert found.code == "HW009"
+
+
 def test_overrides(load: Load) -> None:
     text = rule("params: {k: 8}", "escalation: day", expr="loss > $k")
     loaded = load(

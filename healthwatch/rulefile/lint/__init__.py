@@ -33,10 +33,13 @@ CHECKS: Sequence[Callable[[Subject], None]] = (
     until.check,
 )
 
+_OF_VALUES = (bounds.check, alarms.check, subqueries.check, numbers.check)
+
 __all__ = ["CHECKS", "UNKNOWN", "Facts", "Subject", "lint"]
 
 
 def lint(subject: Subject) -> None:
-    """Note in the rule's draft whatever the checks find."""
+    """Note in the rule's draft whatever the checks find; of values that are not known nothing is said."""
     for check in CHECKS:
-        check(subject)
+        if not (subject.draft.guessed and check in _OF_VALUES):
+            check(subject)
