@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 from healthwatch.diagnostics import likely_typo
-from healthwatch.promql import ast, hints
+from healthwatch.promql import ast, misnomers
 from healthwatch.promql.ast import Expr, Problem, Span, ValueType
 from healthwatch.promql.regex import compile_regex
 from healthwatch.promql.selectors import valid_label
@@ -29,7 +30,7 @@ _LOOKS_AHEAD = frozenset(("start", "end", "range", "step"))
 
 def check(tree: Expr, text: str, *, rule: bool) -> list[Problem]:
     """Every function, argument and operand that does not fit, in source order; `text` is what `tree` was read from."""
-    checker = _Checker(text, rule=rule)
+    checker = _Checker(text, tree, rule=rule)
     found = checker.type_of(tree)
     if rule and found in ("matrix", "string"):
         checker.report("HW105", f"a rule needs a vector or a number, this is {_WORDS[found]}", tree.span)
@@ -38,12 +39,13 @@ def check(tree: Expr, text: str, *, rule: bool) -> list[Problem]:
 
 def type_of(tree: Expr) -> ValueType | None:
     """What an expression that has no problems evaluates to."""
-    return _Checker("", rule=False).type_of(tree)
+    return _Checker("", tree, rule=False).type_of(tree)
 
 
 class _Checker:
-    def __init__(self, text: str, *, rule: bool) -> None:
+    def __init__(self, text: str, tree: Expr, *, rule: bool) -> None:
         self.text = text
+        self.tree = tree
         self.rule = rule
         self.problems: list[Problem] = []
 
@@ -143,6 +145,16 @@ class _Checker:
         self.report("HW105", f"the arguments of {user} are the wrong way round", span, mend)
         return True
 
+    @cached_property
+    def _places(self) -> Mapping[int, str]:
+        """Beside which operator every operand of one stands."""
+        places: dict[int, str] = {}
+        for parent in ast.walk(self.tree):
+            if isinstance(parent, ast.Binary | ast.Unary | ast.Subquery):
+                op = parent.op if isinstance(parent, ast.Binary) else "-" if isinstance(parent, ast.Unary) else "["
+                places |= dict.fromkeys(map(id, ast.children(parent)), op)
+        return places
+
     def _written(self, node: Expr) -> str:
         return self.text[slice(*node.span)]
 
@@ -196,13 +208,14 @@ class _Checker:
     def _of_two(self, node: ast.Call, name: str) -> str:
         """The larger or the smaller of two, which somebody has asked an aggregation for."""
         types = tuple(map(_outline, node.args))
-        form = hints.OF_TWO.get((name, types))
+        form = misnomers.OF_TWO.get((name, types))
         if form is None:
             return ""
         start, end = node.args[0].span[0], node.args[1].span[1]
         before, after = self.text[node.span[0] : start], self.text[end : node.span[1]]
-        chosen = form.format(*map(self._operand_written, node.args))
         grouped = "(" in after or before.count("(") > 1
+        place = "" if grouped else self._places.get(id(node), "")
+        chosen = misnomers.placed(form, [*map(self._operand_written, node.args)], place)
         return f"write {before}{chosen}{after}" if grouped else f"write {chosen}"
 
     def _operand_written(self, node: Expr) -> str:
@@ -214,14 +227,14 @@ class _Checker:
         name, args = node.function, [self._written(arg) for arg in node.args]
         if name.startswith("histogram_") or name == "info":
             what = "the function info" if name == "info" else f"{name} works on histograms, which are"
-            help_ = hints.of_histogram(name, ", ".join(args))
+            help_ = misnomers.of_histogram(name, ", ".join(args))
             self.report("HW109", f"{what} {'is ' if name == 'info' else ''}not supported", node.name_span, help_)
             return
         ranged = any(isinstance(ast.unwrapped(arg), ast.MatrixSelector | ast.Subquery) for arg in node.args)
         near = likely_typo(name, FUNCTIONS, 0.75)
         help_ = (
-            self._of_two(node, hints.AGGREGATIONS.get(name, ""))
-            or hints.of_function(name, args, over_time=ranged)
+            self._of_two(node, misnomers.AGGREGATIONS.get(name, ""))
+            or misnomers.of_function(name, args, over_time=ranged, place=self._places.get(id(node), ""))
             or (f'did you mean "{near}"?' if near else "")
         )
         self.report("HW103", f'no function is called "{name}"', node.name_span, help_)

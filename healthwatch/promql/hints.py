@@ -7,79 +7,23 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
+from healthwatch.promql.misnomers import NO_IF
+
 if TYPE_CHECKING:
-    from healthwatch.promql.ast import ValueType
     from healthwatch.promql.tokens import Token
 
-_OVER_TIME = "_over_time"
-
-AGGREGATIONS: Mapping[str, str] = {
-    "average": "avg",
-    "mean": "avg",
-    "median": "quantile",
-    "std": "stddev",
-    "stdev": "stddev",
-    "var": "stdvar",
-    "variance": "stdvar",
-    "maximum": "max",
-    "minimum": "min",
-    "percentile": "quantile",
-}
-"""Other names of aggregations."""
-
-OF_TWO: Mapping[tuple[str, tuple[ValueType | None, ...]], str] = {
-    ("max", ("vector", "scalar")): "clamp_min({0}, {1})",
-    ("max", ("scalar", "vector")): "clamp_min({1}, {0})",
-    ("max", ("scalar", "scalar")): "max_of({0}, {1})",
-    ("max", ("vector", "vector")): "{0} > {1} or {1}",
-    ("min", ("vector", "scalar")): "clamp_max({0}, {1})",
-    ("min", ("scalar", "vector")): "clamp_max({1}, {0})",
-    ("min", ("scalar", "scalar")): "min_of({0}, {1})",
-    ("min", ("vector", "vector")): "{0} < {1} or {1}",
-}
-"""The larger or the smaller of two, by their types."""
-
-_FUNCTIONS: Mapping[str, str] = {
-    "ewma": "ema({0})",
-    "holt_winters": "double_exponential_smoothing({0})",
-    "isfinite": "{0} unless nonfinite({0})",
-    "isinf": "nonfinite({0})",
-    "isnan": "nonfinite({0})",
-    "is_nan": "nonfinite({0})",
-    "last": "last_over_time({0})",
-    "len": "count({0})",
-    "log": "ln({0}), log2({0}) or log10({0})",
-    "moving_average": "avg_over_time(x[50])",
-    "pow": "{1} ^ {2}",
-    "power": "{1} ^ {2}",
-    "rolling_mean": "avg_over_time(x[50])",
-    "size": "count({0})",
-    "top_k": "topk({0})",
-}
-"""Other names of functions; `{0}` stands for the arguments, `{1}` and `{2}` for one each."""
-
-_HISTOGRAMS: Mapping[str, str] = {
-    "histogram_avg": "avg({0})",
-    "histogram_count": "count({0})",
-    "histogram_quantile": "quantile({0})",
-    "histogram_stddev": "stddev({0})",
-    "histogram_stdvar": "stdvar({0})",
-    "histogram_sum": "sum({0})",
-}
-
 _NOT = "there is no negation: turn the comparison round, or write ... unless ..."
-_IF = "there is no if: x > 3 alone keeps what holds; (a and x > 3) or b is a where x > 3, and b elsewhere"
 
 _BAD: Mapping[str, str] = {
     "&": "write and",
     "|": "write or",
     "!": _NOT,
-    "?": _IF,
+    "?": NO_IF,
     "$": "the name of a parameter begins with a letter or _",
 }
 
 _WORDS: Mapping[str, str] = {
-    **dict.fromkeys(("if", "then", "else", "elif"), _IF),
+    **dict.fromkeys(("if", "then", "else", "elif"), NO_IF),
     "div": "write /",
     "mod": "write %",
 }
@@ -93,6 +37,7 @@ _WRONG_OPERATORS: Mapping[tuple[str, str], str] = {
     ("/", "/"): "write floor(... / ...)",
 }
 
+_LOOSE = frozenset(("==", "!=", "<", "<=", ">", ">=", "and", "or", "unless"))
 _MATCHERS = ("=", "!=", "=~", "!~")
 
 
@@ -123,15 +68,16 @@ def of_unexpected(before: Sequence[Token], after: Sequence[Token]) -> str:
         return f"write {last.text}: one step is 1"
     if token.word in ("by", "without") and last.text == ")":
         return f"only an aggregation groups: max {token.word} (...) (...)"
-    return _of_word(last, after)
+    return _of_word(before, after)
 
 
-def _of_word(last: Token, after: Sequence[Token]) -> str:
+def _of_word(before: Sequence[Token], after: Sequence[Token]) -> str:
     """Of a word of another language, or of a number's comma."""
+    last = before[-1] if before else after[0]
     words = [each.word for each in after[:2]]
     negated = "not" in words
     if (following := next((each for each in words if each != "not"), "")) in _AFTER:
-        return _AFTER[following](last, after[1 + negated :], negated=negated)
+        return _AFTER[following](before or after, after[1 + negated :], negated=negated)
     if words[0] == "," and last.kind == "number":
         return _of_comma(last, after)
     if last.word == "not":
@@ -139,24 +85,56 @@ def _of_word(last: Token, after: Sequence[Token]) -> str:
     return _WORDS.get(words[0]) or _WORDS.get(last.word, "")
 
 
-def _of_in(last: Token, after: Sequence[Token], *, negated: bool) -> str:
+def _of_in(before: Sequence[Token], after: Sequence[Token], *, negated: bool) -> str:
     """Of `in (...)`: numbers are values, strings are those of a label."""
-    inside = [each for each in takewhile(lambda each: each.text not in (")", ""), after) if each.text not in ("(", ",")]
-    name = last.text if last.kind == "name" else "..."
+    inside = [*takewhile(lambda each: each.text not in (")", ""), after[1:])]
     if any(each.kind == "string" for each in inside):
-        choice = "|".join(each.string for each in inside)
+        name = before[-1].text if before[-1].kind == "name" else "..."
+        choice = "|".join(each.string for each in inside if each.kind == "string")
         choice = choice if re.fullmatch(r"[\w|/ -]+", choice) else "...|..."
         return f'labels are compared within braces: loss{{{name}{"!~" if negated else "=~"}"{choice}"}}'
-    comparisons = [f"{name} {'!=' if negated else '=='} {each.text}" for each in inside if each.kind == "number"]
-    return f"write {(' and ' if negated else ' or ').join(comparisons)}" if comparisons else ""
+    if not any(each.kind == "number" for each in inside):
+        return ""
+    left, beside = _left(before)
+    comparisons = [f"{left} {'!=' if negated else '=='} {each.strip()}" for each in _text(inside).split(",")]
+    written = (" and " if negated else " or ").join(comparisons)
+    return f"write {_apart(written, beside, after[2 + len(inside) :], tight=len(comparisons) == 1)}"
 
 
-def _of_is(last: Token, after: Sequence[Token], *, negated: bool) -> str:
+def _of_is(before: Sequence[Token], after: Sequence[Token], *, negated: bool) -> str:
     """Of `is NaN` and of `is` for `==`."""
-    name = last.text if last.kind == "name" else "..."
+    left, beside = _left(before)
     if after[0].word in ("nan", "inf", "infinite", "infinity"):
-        return f"write {name} unless nonfinite({name})" if negated else f"write nonfinite({name})"
+        filtered = f"{left} unless nonfinite({left})"
+        return f"write {_apart(filtered, beside, after[1:])}" if negated else f"write nonfinite({left})"
     return f"write {'!=' if negated else '=='}"
+
+
+def _left(before: Sequence[Token]) -> tuple[str, str]:
+    """The operand that ends here, and the comparison, `and`, `or`, `unless` or open bracket before it."""
+    depth, start = 0, len(before)
+    while start:
+        token = before[start - 1]
+        if depth == 0 and (token.text in ("(", "[", "{", ",") or token.word in _LOOSE):
+            break
+        depth += (token.text in (")", "]", "}")) - (token.text in ("(", "[", "{"))
+        start -= 1
+    operand = before[start:]
+    joined = bool(operand) and operand[0].word in ("bool", "on", "ignoring")
+    return (_text(operand) if operand and not joined else "..."), before[start - 1].word if start else ""
+
+
+def _text(tokens: Sequence[Token]) -> str:
+    """Tokens as they are written, with one blank where there are some or a comment."""
+    gaps = [" " * (end.span[1] < start.span[0]) for end, start in pairwise(tokens)]
+    return "".join(f"{gap}{each.text}" for gap, each in zip(("", *gaps), tokens, strict=True))
+
+
+def _apart(written: str, beside: str, after: Sequence[Token], *, tight: bool = False) -> str:
+    """In parentheses beside operators; what is `tight` needs none beside `and`, `or` and `unless`."""
+    following = after[0].word if after else ""
+    free = ("", "(", ")", ",", *(("and", "or", "unless") if tight else ()))
+    return written if beside in free and following in free else f"({written})"
 
 
 _AFTER: Mapping[str, Callable[..., str]] = {"in": _of_in, "is": _of_is}
@@ -205,39 +183,3 @@ def of_label_value(label: str, op: str, tokens: Sequence[Token]) -> str:
             break
         value, end = value + token.text, token.span[1]
     return f'write {label}{op}"{value}"' if value else f'write {label}{op}"..."'
-
-
-def of_function(name: str, args: Sequence[str], *, over_time: bool = False) -> str:
-    """Of a function that does not exist; `args` as they are written, the first of which may be a range."""
-    plain = name.removesuffix(_OVER_TIME)
-    known = AGGREGATIONS.get(plain)
-    if known == "quantile":
-        args = _shared(plain, args)
-    if known is not None:
-        fitting = args if len(args) == (2 if known == "quantile" else 1) else ["..."]
-        return f"write {known}{_OVER_TIME if name != plain or over_time else ''}({', '.join(fitting)})"
-    if name in ("if", "iff", "iif"):
-        return _IF
-    each = [text if re.fullmatch(r"[\w:.]+(\{[^}]*\})?", text) else f"({text})" for text in (*args, "...", "...")]
-    return f"write {_FUNCTIONS[name].format(', '.join(args), *each)}" if name in _FUNCTIONS else ""
-
-
-def _shared(plain: str, args: Sequence[str]) -> Sequence[str]:
-    """The share that a quantile is of (a percentage is divided), and what is asked for it."""
-    numbers = [each for each in args if re.fullmatch(r"[0-9]+([.][0-9]+)?", each)] if plain == "percentile" else []
-    others = [each for each in args if each not in numbers]
-    if not numbers:
-        return ["0.5" if plain == "median" else "0.99", *others]
-    share = float(numbers[0])
-    return [f"{share / 100 if share > 1 else share:g}", *others]
-
-
-def of_histogram(name: str, args: str) -> str:
-    """Of a function on histograms, and of `info`."""
-    if name == "info":
-        return "join the labels: ... * on (...) group_left (...) ..."
-    instead = _HISTOGRAMS.get(name)
-    if instead is None:
-        return "a sample is one number, without buckets"
-    along = instead.partition("(")[0] + _OVER_TIME
-    return f"a sample is one number, without buckets: write {instead.format(args)}, or {along} over a window"

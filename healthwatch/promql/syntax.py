@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NoReturn
 
-from healthwatch.promql import ast, hints
+from healthwatch.promql import ast, hints, misnomers
 from healthwatch.promql.ast import Expr
 from healthwatch.promql.cursor import Cursor
 from healthwatch.promql.selectors import read_postfix, read_selector, valid_label
@@ -128,13 +128,13 @@ def _named(cursor: Cursor, depth: int) -> Expr:
     token, following = cursor.now, cursor.next
     if token.word in AGGREGATIONS and following.word in ("(", "by", "without"):
         return _aggregate(cursor, depth)
-    if token.word in hints.AGGREGATIONS and following.word in ("by", "without"):
+    if token.word in misnomers.AGGREGATIONS and following.word in ("by", "without"):
         _refuse_aggregation(cursor, token, following.word)
     if token.kind == "name" and following.text == "(":
         _refuse_experimental(cursor)
         name = cursor.take()
         call = ast.Call(name.text, _args(cursor, depth), (name.span[0], cursor.end), name.span)
-        if token.word in hints.AGGREGATIONS and cursor.at("by", "without"):
+        if token.word in misnomers.AGGREGATIONS and cursor.at("by", "without"):
             _refuse_aggregation(cursor, token, cursor.now.word)
         return call
     return read_selector(cursor)
@@ -156,7 +156,7 @@ def _aggregate(cursor: Cursor, depth: int) -> Expr:
 
 
 def _refuse_aggregation(cursor: Cursor, token: Token, grouping: str) -> NoReturn:
-    mend = hints.of_function(token.word, ["..."]).replace("(", f" {grouping} (...) (", 1)
+    mend = misnomers.of_function(token.word, ["..."]).replace("(", f" {grouping} (...) (", 1)
     cursor.fail(f'no aggregation is called "{token.text}"', token.span, mend, "HW103")
 
 
