@@ -41,6 +41,21 @@ def groups(document: Document) -> list[Diagnostic]:
     return found
 
 
+def declared(document: Document) -> list[Diagnostic]:
+    """`every` of a metric that comes at every step anyway."""
+    found: list[Diagnostic] = []
+    metrics = document.data.get("metrics")
+    for name, metric in metrics.items() if isinstance(metrics, dict) else ():
+        if not isinstance(metric, dict) or not isinstance(metric.get("every"), int):
+            continue
+        cadence = metric.get("cadence", "step")
+        if cadence in ("step", "micro-step") and metric["every"] != 1:
+            message = f'"every" is of sparse metrics alone, and "{name}" comes at every {cadence}'
+            path, mend = ("metrics", name, "every"), "write cadence: sparse if it comes more rarely"
+            found.append(document.at_key("HW011", message, path, severity="warning", help=mend))
+    return found
+
+
 def inhibition(drafts: Sequence[Draft]) -> None:
     """Fill in `inhibited_by` with the loaded rules; unknown names and cycles are errors."""
     loaded = {draft.name for draft in drafts if draft.enabled}

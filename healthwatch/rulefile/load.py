@@ -125,7 +125,10 @@ def _drafts(document: Document, overrides: Overrides, diagnostics: list[Diagnost
         return []
     broken = [problem for problem in findings(document, "rules", REFUSED) if not _inside_when(problem)]
     diagnostics += (_in_rule(problem, names) for problem in (*readable(document, broken), *broken))
-    if not isinstance(document.data, dict) or not isinstance(document.data.get("groups"), list):
+    if not isinstance(document.data, dict):
+        return []
+    diagnostics += crosscheck.declared(document)
+    if not isinstance(document.data.get("groups"), list):
         return []
     diagnostics += crosscheck.groups(document)
     refused = {problem.path for problem in (*document.problems, *broken)}

@@ -264,6 +264,24 @@ def test_nothing_is_guessed_of_a_parameter_that_cannot_be_used(load: Load, expr:
     assert found.code == "HW009"
 
 
+def test_every_is_of_sparse_metrics(load: Load) -> None:
+    metrics = "metrics:\n  a: {every: 100}\n  b: {every: 20, cadence: micro-step}\n"
+    quiet = "  c: {every: 100, cadence: sparse}\n  d: {every: 1}\n  e: {cadence: sparse}\n"
+    found = load(metrics + quiet + rule()).diagnostics
+    assert [(each.code, each.severity, each.message) for each in found] == [
+        ("HW011", "warning", '"every" is of sparse metrics alone, and "a" comes at every step'),
+        ("HW011", "warning", '"every" is of sparse metrics alone, and "b" comes at every micro-step'),
+    ]
+    assert [(each.span.line, each.source[each.span.column - 1 :][:5]) for each in found if each.span] == [
+        (2, "every"),
+        (3, "every"),
+    ]
+    assert [each.code for each in load("metrics: {a: {every: 1e2, cadence: often}}\n" + rule()).diagnostics] == [
+        "HW009",
+        "HW010",
+    ]
+
+
 def test_overrides(load: Load) -> None:
     text = rule("params: {k: 8}", "escalation: day", expr="loss > $k")
     loaded = load(
