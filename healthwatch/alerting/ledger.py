@@ -57,14 +57,14 @@ class Ledger:
 
     def _stand(self, table: Table, entries: list[Entry]) -> None:
         """Alerts have begun or ended, or stand in another order."""
-        self._table, self._few = table, entries
+        self._table, self._few, self._size = table, entries, len(table.labels) + len(entries)
         self._whole: Table | None = None  # the columns of all of them, once somebody asks
         self._labels: list[LabelSet] | None = None
         self._firing: Rows | None = None
 
     def __len__(self) -> int:
         """How many alerts are pending or firing."""
-        return len(self._table.labels) + len(self._few)
+        return self._size
 
     @property
     def labels(self) -> list[LabelSet]:

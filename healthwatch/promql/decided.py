@@ -47,8 +47,7 @@ class Decided:
         return cls(labels, NO_SERIES, NO_FLOATS, labels.clear())
 
     def compared(self, pattern: Pattern) -> Vector:
-        if not pattern.holds(self.most):
-            return self.unkept
+        """Where the most of what was found breaches."""
         one = len(self.found) == 1
         count = 1 if one else int(np.count_nonzero(pattern.compare(self.found)))
         vector = self.by_count.get(count)

@@ -28,7 +28,7 @@ class Schedule:
         self._reading_of = -1
 
     def ticks(self, frame: Frame) -> tuple[int, ...]:
-        """Those of a closed frame, ascending."""
+        """Those of a closed frame at which what reads is evaluated, ascending."""
         if frame is not self._frame:
             found: dict[int, int | None] = {}
             for column in frame.columns:

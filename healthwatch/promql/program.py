@@ -25,7 +25,7 @@ from healthwatch.promql.vector import (
     Moment,
     Vector,
 )
-from healthwatch.stream import TICKS_PER_STEP, Frame, History
+from healthwatch.stream import TICKS_PER_STEP, History
 from healthwatch.stream.history import Keep
 
 
@@ -208,15 +208,10 @@ class Query:
         self.vector = vector
         self.window = window
         self.uses_clock = "stalled_seconds" in _calls(expression.tree)
-        self._schedule = schedule
-        self.micro_step = schedule.micro_step
+        self.due, self.micro_step = schedule.ticks, schedule.micro_step  # when the rule is evaluated (R3)
         self._public = Derived(Merge.shown)
         self._last: Vector | None = None
         self._shown: Vector | None = None
-
-    def due(self, frame: Frame) -> tuple[int, ...]:
-        """The ticks of a closed frame at which the rule is evaluated (R3), ascending."""
-        return self._schedule.ticks(frame)
 
     def evaluate(self, tick: int) -> Vector:
         """The result at a tick. A scalar is a vector with one empty label set.

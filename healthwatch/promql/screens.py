@@ -114,9 +114,6 @@ class Pattern:
     def compare(self, values: Floats) -> Mask:
         return COMPARISON[self.operator](values, self.bound)
 
-    def holds(self, value: float) -> bool:
-        return HOLDS[self.operator](value, self.bound)
-
 
 def pattern_of(node: ast.Binary) -> Pattern | None:
     """What a comparison says if a screen can decide it."""
@@ -156,9 +153,13 @@ def screened(planner: Planner, node: ast.Binary, plain: VectorNode) -> VectorNod
     arbiter = planner.arbiter(pattern)
     arbiter.decides(pattern.bound)
 
+    bound, holds = pattern.bound, HOLDS[pattern.operator]
+
     def decide(moment: Moment) -> Vector:
-        decided = arbiter.at(moment, pattern.bound)
-        return plain.at(moment) if decided is None else decided.compared(pattern)
+        decided = arbiter.at(moment, bound)
+        if decided is None:
+            return plain.at(moment)
+        return decided.compared(pattern) if holds(decided.most, bound) else decided.unkept
 
     return VectorNode(plain.text, decide, plain.inputs, plain.timeless)
 
