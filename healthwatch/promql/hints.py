@@ -52,6 +52,29 @@ def of_number(text: str) -> str:
     return f"write {found[0]}: one step is 1" if found else ""
 
 
+def of_escape(literal: str, before: Sequence[Token]) -> str:
+    """The string with the groups of another language's regular expressions as label_replace has them."""
+    if _argument(before) != ("label_replace", 2):
+        return literal
+    return re.sub(r"\\([0-9]+)(?=[A-Za-z_])|\\([0-9]+)|\\.", _group, literal)
+
+
+def _group(found: re.Match[str]) -> str:
+    return f"${{{found[1]}}}" if found[1] else f"${found[2]}" if found[2] else found[0]
+
+
+def _argument(before: Sequence[Token]) -> tuple[str, int]:
+    """Which function's parentheses are open here, and how many commas stand in them."""
+    depth = commas = 0
+    for position in range(len(before) - 1, -1, -1):
+        text = before[position].text
+        if depth == 0 and text in ("(", "[", "{"):
+            return before[position - 1].word if position and text == "(" else "", commas
+        depth += (text in (")", "]", "}")) - (text in ("(", "[", "{"))
+        commas += depth == 0 and text == ","
+    return "", 0
+
+
 def of_unexpected(before: Sequence[Token], after: Sequence[Token]) -> str:
     """Of the first token of `after`, which can't stand behind `before`."""
     token = after[0]

@@ -207,12 +207,10 @@ class _Lexer:
     def _string(self, text: str, span: Span) -> Token:
         value = unquote(text)
         if value is None:
-            return self._bad(
-                text,
-                span,
-                "this string has an escape that does not exist",
-                r"write \\ for a backslash, or put the string in backticks",
-            )
+            meant = hints.of_escape(text, self.tokens)
+            help_ = r"write \\ for a backslash, or put the string in backticks"
+            help_ = f"write {meant}" if unquote(meant) is not None else help_
+            return self._bad(text, span, "this string has an escape that does not exist", help_)
         return Token("string", text, span, value)
 
     def _param(self, text: str, span: Span) -> Token:

@@ -10,6 +10,7 @@ from healthwatch.promql.parse import CODES, parse
 STEP = 1_000_000
 PART = re.compile(r'[=<>!^%/]+( to compare)?|and|or|(by|ignoring) \(.*\)|\w+=".*"|.*([.]{3}|: one step is 1|, or ).*')
 """What help proposes that is not a whole expression."""
+BACKSLASH = r"write \\ for a backslash, or put the string in backticks"
 
 
 def tree(text: str, *, rule: bool = False, **params: float | str) -> ast.Expr:
@@ -391,6 +392,22 @@ def test_help_says_what_to_write() -> None:
         ("x[label='v'] > 3", "HW101", "label", "labels stand in braces: x{label='v'}"),
         ("x[a=v, b=~'3'][50]", "HW101", "a", "labels stand in braces: x{a=\"v\", b=~'3'}"),
         ("x{a='b'}[c='d']", "HW101", "c", "labels stand in braces: {c='d'}"),
+        (r'label_replace(x, "a", "\1", "b", "(.*)")', "HW102", r'"\1"', 'write "$1"'),
+        (
+            r"label_replace(abs(x{a='b', c='d'}), 'a', 'l\1_x\2', 'b', '(.)(.)')",
+            "HW102",
+            r"'l\1_x\2'",
+            "write 'l${1}_x$2'",
+        ),
+        (
+            r'label_replace(label_replace(x, "a", "\\\1", "b", ""), "a", "", "b", "")',
+            "HW102",
+            r'"\\\1"',
+            r'write "\\$1"',
+        ),
+        (r'label_replace(x, "a", "$1", "b", "(.)\1")', "HW102", r'"(.)\1"', BACKSLASH),
+        (r'label_replace(x, "a", "\1\d", "b", "(.*)")', "HW102", r'"\1\d"', BACKSLASH),
+        (r'x{a=~"\d"}', "HW102", r'"\d"', BACKSLASH),
     ],
 )
 def test_words_of_other_languages_are_told_once_with_what_to_write(

@@ -111,3 +111,18 @@ def test_a_proposal_with_operators_means_the_same_wherever_it_stands(text: str, 
 )
 def test_no_parentheses_where_none_are_needed(text: str, help_: str) -> None:
     assert parse(text).problems[0].help == help_
+
+
+def test_a_group_of_a_regular_expression_is_written_with_a_dollar() -> None:
+    text = r'label_replace(x, "layer", "\1", "param", "layers.([0-9]+)")'
+    parsed = parse(text.replace(r'"\1"', proposed(text)))
+    assert parsed.expression is not None
+    table = SeriesTable()
+    history = History(table)
+    program = Program(history)
+    query = program.add(parsed.expression)
+    frame = Frame(1)
+    frame.add(table.register("x", [{"param": "layers.12"}]), [2.0])
+    frame.close()
+    history.extend(frame)
+    assert dict(query.evaluate(frame.columns[0].tick).labels[0])["layer"] == "12"
