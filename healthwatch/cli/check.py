@@ -124,10 +124,12 @@ def _beyond(read: Config | None) -> list[Diagnostic]:
 
 
 def _files(sources: Sequence[str]) -> Iterator[str]:
-    """Folders opened; an empty one stays, so that it is reported."""
+    """Folders opened; an empty one stays, so that it is reported. `./r.yaml` is `r.yaml`."""
     for source in sources:
-        inside = [] if source.startswith(BUILTIN) else files_of(Path(source))
-        yield from map(str, inside) if Path(source).is_dir() and inside else [source]
+        if source.startswith(BUILTIN):
+            yield source
+        else:
+            yield from map(str, files_of(Path(source)) or [Path(source)])
 
 
 def _kind(source: str) -> Kind:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from healthwatch.config import Config
-from healthwatch.rulefile.load import open_source
+from healthwatch.rulefile.load import opened_once
 
 BUILTIN = "builtin:"
 
 
 def describe(config: Config) -> dict[str, Any]:
     """The meta of an attempt. Nothing of receivers or commands is in it: those may hold credentials."""
-    documents = [document for source in config.rules for document in open_source(source)[0]]
+    documents = [document for opened, _ in opened_once(config.rules) for document in opened]
     return {
         "run": config.run,
         "config_digest": config.digest,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -42,8 +42,7 @@ def load_rules(sources: Sequence[str | Path], overrides: Overrides | None = None
     documents: list[Document] = []
     diagnostics: list[Diagnostic] = []
     drafts: list[Draft] = []
-    for source in sources:
-        opened, problems = open_source(source)
+    for opened, problems in opened_once(sources):
         documents += opened
         diagnostics += problems
         for document in opened:
@@ -69,6 +68,25 @@ def load_rules(sources: Sequence[str | Path], overrides: Overrides | None = None
         diagnostics += draft.diagnostics
     parameters = {draft.name: tuple(draft.data.get("params", {})) for draft in drafts if draft.name}
     return Loaded(tuple(rules), tuple(in_order(diagnostics)), declared, parameters, tuple(overridden))
+
+
+def opened_once(sources: Iterable[str | Path]) -> Iterator[tuple[list[Document], list[Diagnostic]]]:
+    """What each source opens that none before it has: `./r.yaml` is `r.yaml`, and may lie in a folder named too."""
+    seen: set[object] = set()
+    for source in sources:
+        opened, problems = open_source(source)
+        new = {_place(document.file): document for document in opened}
+        yield [document for place, document in new.items() if place not in seen], problems
+        seen |= new.keys()
+
+
+def _place(file: str) -> object:
+    if file.startswith(BUILTIN):
+        return file
+    try:
+        return Path(file).resolve()
+    except (OSError, RuntimeError, ValueError):  # a circle of links, or no path at all: the reader has told
+        return file
 
 
 def open_source(source: str | Path) -> tuple[list[Document], list[Diagnostic]]:

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from healthwatch.cli.check import check
+from healthwatch.config import load_config
 from healthwatch.diagnostics import errors, render_text
+from healthwatch.recording.origin import describe
 from healthwatch.rulefile import Loaded, load_rules
 from healthwatch.stream.ticks import Duration
 
@@ -280,6 +283,23 @@ def test_every_is_of_sparse_metrics(load: Load) -> None:
         "HW009",
         "HW010",
     ]
+
+
+def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.yaml").write_text(rule("annotations: {action: look}"), encoding="utf-8")
+    (tmp_path / "link.yaml").symlink_to("r.yaml")
+    for sources in (["./r.yaml", "r.yaml"], [".", str(tmp_path / "r.yaml")], ["r.yaml", "../" + tmp_path.name]):
+        loaded = load_rules(sources)
+        assert [each.name for each in loaded.rules] == ["A"]
+        assert loaded.diagnostics == ()
+    assert {each.group for each in load_rules(["builtin:loss", "builtin:loss"]).rules} == {"loss"}
+    assert errors(load_rules(["builtin:loss", "builtin:loss"]).diagnostics) == []
+    (tmp_path / "train.yaml").write_text("healthwatch: {rules: [./r.yaml, r.yaml, link.yaml]}\n", encoding="utf-8")
+    config, found = load_config("train.yaml")
+    assert config is not None
+    assert (found, [Path(each["source"]).name for each in describe(config)["rules"]]) == ([], ["r.yaml"])
+    assert check(["r.yaml", "./r.yaml"]).summary == "1 file checked, no problems"
 
 
 def test_overrides(load: Load) -> None:
