@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cached_property
-
 from healthwatch.diagnostics import likely_typo
 from healthwatch.promql import ast, misnomers
 from healthwatch.promql.ast import Expr, Problem, Span, ValueType
+from healthwatch.promql.proposals import LEAVES, Proposals, advice, outline
 from healthwatch.promql.regex import compile_regex
 from healthwatch.promql.selectors import valid_label
 from healthwatch.promql.signatures import FUNCTIONS, Signature
@@ -18,12 +16,6 @@ _WORDS: dict[ValueType, str] = {
     "string": "a string",
     "vector": "a vector",
     "matrix": "a range of samples",
-}
-_LEAVES: dict[type, ValueType] = {
-    ast.Number: "scalar",
-    ast.String: "string",
-    ast.VectorSelector: "vector",
-    ast.MatrixSelector: "matrix",
 }
 _LOOKS_AHEAD = frozenset(("start", "end", "range", "step"))
 
@@ -44,8 +36,7 @@ def type_of(tree: Expr) -> ValueType | None:
 
 class _Checker:
     def __init__(self, text: str, tree: Expr, *, rule: bool) -> None:
-        self.text = text
-        self.tree = tree
+        self.proposals = Proposals(text, tree)
         self.rule = rule
         self.problems: list[Problem] = []
 
@@ -69,13 +60,13 @@ class _Checker:
             case ast.Call():
                 return self._call(node)
             case _:
-                return _LEAVES[type(node)]
+                return LEAVES[type(node)]
 
     def expect(self, node: Expr, wanted: ValueType, user: str, mend: str = "") -> None:
         """`mend` says what to write in place of a range."""
         found = self.type_of(node)
         if found is not None and found != wanted:
-            help_ = (mend if found == "matrix" else "") or _advice(found, wanted)
+            help_ = (mend if found == "matrix" else "") or advice(found, wanted)
             self.report("HW105", f"{user} takes {_WORDS[wanted]}, this is {_WORDS[found]}", node.span, help_)
 
     def _unary(self, inner: Expr) -> ValueType | None:
@@ -93,7 +84,7 @@ class _Checker:
                 if found == "scalar":
                     self.report("HW105", f'"{node.op}" joins vectors, this is a number', side.span)
         if sides == ["scalar", "scalar"] and node.op in COMPARISONS and not node.bool_modifier:
-            shown = self._written(node.left), self._written(node.right)
+            shown = self.proposals.written(node.left), self.proposals.written(node.right)
             help_ = f"write vector({shown[0]}) {node.op} {shown[1]}, or {node.op} bool for 0 or 1"
             self.report("HW115", "a comparison of two numbers needs bool", node.op_span, help_)
         if node.matching and node.matching.labels and "scalar" in sides and node.op not in SET_OPERATORS:
@@ -106,15 +97,10 @@ class _Checker:
         """`whole` where the side is a subquery that may have been meant to have all of it inside."""
         found = self.type_of(side)
         if found in ("string", "matrix"):
-            help_ = _advice(found, "vector") if whole is None else self._in_parentheses(whole, side)
+            help_ = advice(found, "vector") if whole is None else self.proposals.in_parentheses(whole, side)
             self.report("HW105", f'"{op}" takes numbers and vectors, this is {_WORDS[found]}', side.span, help_)
             return None
         return found
-
-    def _in_parentheses(self, whole: ast.Binary, side: Expr) -> str:
-        inner = side.expr.span[1] if isinstance(side, ast.Subquery) else side.span[1]
-        window = self.text[inner : side.span[1]].strip()
-        return f"put what the window is of in parentheses: ({self.text[whole.span[0] : inner]}){window}"
 
     def _aggregate(self, node: ast.Aggregate) -> ValueType:
         wanted: ValueType = "string" if node.op == "count_values" else "scalar"
@@ -125,41 +111,20 @@ class _Checker:
             self.expect(node.param, wanted, f"the parameter of {node.op}")
             if node.op == "count_values":
                 self._label_name(node.param)
-        self.expect(node.expr, "vector", node.op, self._along_the_window(node.op, (node.param, node.expr)))
+        self.expect(node.expr, "vector", node.op, self.proposals.along_the_window(node.op, (node.param, node.expr)))
         return "vector"
-
-    def _along_the_window(self, user: str, args: Iterable[Expr | None]) -> str:
-        """What was meant by an aggregation or a function of a range."""
-        name = f"{user}_over_time"
-        return f"write {name}({self._listed(args)})" if name in FUNCTIONS else ""
 
     def _swapped(self, user: str, args: tuple[Expr, ...], wanted: tuple[ValueType, ...]) -> bool:
         """Two arguments that are right the other way round, told as one problem."""
-        found = tuple(map(_outline, args))
+        found = tuple(map(outline, args))
         if len(args) != 2 or found != (*reversed(wanted),) or found == wanted:
             return False
         for arg in args:
             self.type_of(arg)
         span = (args[0].span[0], args[1].span[1])
-        mend = f"write {user}({self._written(args[1])}, {self._written(args[0])})"
+        mend = f"write {user}({self.proposals.written(args[1])}, {self.proposals.written(args[0])})"
         self.report("HW105", f"the arguments of {user} are the wrong way round", span, mend)
         return True
-
-    @cached_property
-    def _places(self) -> Mapping[int, str]:
-        """Beside which operator every operand of one stands."""
-        places: dict[int, str] = {}
-        for parent in ast.walk(self.tree):
-            if isinstance(parent, ast.Binary | ast.Unary | ast.Subquery):
-                op = parent.op if isinstance(parent, ast.Binary) else "-" if isinstance(parent, ast.Unary) else "["
-                places |= dict.fromkeys(map(id, ast.children(parent)), op)
-        return places
-
-    def _written(self, node: Expr) -> str:
-        return self.text[slice(*node.span)]
-
-    def _listed(self, args: Iterable[Expr | None]) -> str:
-        return ", ".join(self._written(arg) for arg in args if arg is not None)
 
     def _pattern(self, node: Expr) -> None:
         node = ast.unwrapped(node)
@@ -187,7 +152,7 @@ class _Checker:
         self._count(node, signature)
         if self._swapped(node.function, node.args, signature.args):
             return signature.result
-        mend = self._along_the_window(node.function, node.args)
+        mend = self.proposals.along_the_window(node.function, node.args)
         for position, arg in enumerate(node.args):
             if signature.args and (signature.most is None or position < signature.most):
                 self.expect(arg, signature.type_of(position), node.function, mend)
@@ -203,28 +168,11 @@ class _Checker:
         """An aggregation of too few or too many arguments."""
         wanted = 2 if node.function in PARAMETRIC else 1
         message = f"{node.function} takes {_arguments(wanted)}, not {len(node.args)}"
-        self.report("HW104", message, node.name_span, self._of_two(node, node.function) or _usage(node.function))
-
-    def _of_two(self, node: ast.Call, name: str) -> str:
-        """The larger or the smaller of two, which somebody has asked an aggregation for."""
-        types = tuple(map(_outline, node.args))
-        form = misnomers.OF_TWO.get((name, types))
-        if form is None:
-            return ""
-        start, end = node.args[0].span[0], node.args[1].span[1]
-        before, after = self.text[node.span[0] : start], self.text[end : node.span[1]]
-        grouped = "(" in after or before.count("(") > 1
-        place = "" if grouped else self._places.get(id(node), "")
-        chosen = misnomers.placed(form, [*map(self._operand_written, node.args)], place)
-        return f"write {before}{chosen}{after}" if grouped else f"write {chosen}"
-
-    def _operand_written(self, node: Expr) -> str:
-        """In brackets where a comparison would bind otherwise."""
-        loose = isinstance(node, ast.Binary) and node.op in (COMPARISONS | SET_OPERATORS)
-        return f"({self._written(node)})" if loose else self._written(node)
+        help_ = self.proposals.of_call(node, node.function) or _usage(node.function)
+        self.report("HW104", message, node.name_span, help_)
 
     def _unknown(self, node: ast.Call) -> None:
-        name, args = node.function, [self._written(arg) for arg in node.args]
+        name, args = node.function, [self.proposals.written(arg) for arg in node.args]
         if name.startswith("histogram_") or name == "info":
             what = "the function info" if name == "info" else f"{name} works on histograms, which are"
             help_ = misnomers.of_histogram(name, ", ".join(args))
@@ -233,8 +181,8 @@ class _Checker:
         ranged = any(isinstance(ast.unwrapped(arg), ast.MatrixSelector | ast.Subquery) for arg in node.args)
         near = likely_typo(name, FUNCTIONS, 0.75)
         help_ = (
-            self._of_two(node, misnomers.AGGREGATIONS.get(name, ""))
-            or misnomers.of_function(name, args, over_time=ranged, place=self._places.get(id(node), ""))
+            self.proposals.of_call(node, misnomers.AGGREGATIONS.get(name, ""))
+            or misnomers.of_function(name, args, over_time=ranged, place=self.proposals.place(node))
             or (f'did you mean "{near}"?' if near else "")
         )
         self.report("HW103", f'no function is called "{name}"', node.name_span, help_)
@@ -260,37 +208,8 @@ def _usage(name: str) -> str:
     return MEANINGS[name].usage
 
 
-def _outline(node: Expr) -> ValueType | None:
-    """The type that a node seems to have, whatever may be wrong inside."""
-    match node:
-        case ast.Paren(expr=inner) | ast.Unary(expr=inner):
-            return _outline(inner)
-        case ast.Binary(left=left, right=right):
-            return "scalar" if _outline(left) == _outline(right) == "scalar" else "vector"
-        case ast.Call(function=function):
-            return (
-                FUNCTIONS[function].result if function in FUNCTIONS else "vector" if function in AGGREGATIONS else None
-            )
-        case ast.Subquery():
-            return "matrix"
-        case ast.Aggregate():
-            return "vector"
-        case _:
-            return _LEAVES[type(node)]
-
-
 def _arguments(count: int) -> str:
     return "no arguments" if count == 0 else "1 argument" if count == 1 else f"{count} arguments"
-
-
-def _advice(found: ValueType, wanted: ValueType) -> str:
-    advice: dict[tuple[ValueType, ValueType], str] = {
-        ("vector", "matrix"): "give it a window in steps: x[50], or a subquery: (...)[50:]",
-        ("matrix", "vector"): "leave out the window, or wrap it: avg_over_time(x[50])",
-        ("scalar", "vector"): "vector(...) makes a vector of a number",
-        ("vector", "scalar"): "scalar(...) makes a number of a vector with one series",
-    }
-    return advice.get((found, wanted), "")
 
 
 def _go_quote(text: str) -> str:

@@ -8,6 +8,7 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from healthwatch.promql.misnomers import NO_IF
+from healthwatch.promql.signatures import FUNCTIONS
 
 if TYPE_CHECKING:
     from healthwatch.promql.tokens import Token
@@ -37,13 +38,43 @@ _WRONG_OPERATORS: Mapping[tuple[str, str], str] = {
     ("/", "/"): "write floor(... / ...)",
 }
 
+_BETWEEN = "write , between matchers"
+
+_BAD_MATCHERS: Mapping[str | tuple[str, str], str] = {
+    "~": "write =~",
+    "~=": "write =~",
+    "!": "write !=",
+    "&&": _BETWEEN,
+    ("!=", "~"): "write !~",
+}
+
+_MATCHERS_MEANT: Mapping[str | tuple[str, str], str] = {
+    **dict.fromkeys(("==", ":", "is"), "write ="),
+    **dict.fromkeys((">", ">=", "<", "<="), 'a label\'s value is a text: name those that fit, as in layer=~"4|5|6"'),
+    ("<", ">"): "write !=",
+    ("is", "not"): "write !=",
+}
+
+_OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _LOOSE = frozenset(("==", "!=", "<", "<=", ">", ">=", "and", "or", "unless"))
 _MATCHERS = ("=", "!=", "=~", "!~")
 
 
-def of_bad(text: str) -> str:
-    """Of characters that are no token."""
+def of_bad(text: str, before: Sequence[Token], rest: str, *, matchers: bool) -> str:
+    """Of characters that are no token, with which `rest` begins; `matchers` within braces."""
+    last = before[-1].text if before else ""
+    if param := re.match(r"\$[{(]([A-Za-z_]\w*)[})]", rest):
+        return f"write ${param[1]}"
+    if (last, text) == ("=", "!"):
+        return "write !="
+    if matchers:
+        return _BAD_MATCHERS.get((last, text)) or _BAD_MATCHERS.get(text) or "a label's value stands in quotes"
     return _BAD.get(text[0], "")
+
+
+def of_matcher(word: str, following: str) -> str:
+    """Of what stands between a label and its value."""
+    return _MATCHERS_MEANT.get((word, following)) or _MATCHERS_MEANT.get(word, "")
 
 
 def of_number(text: str) -> str:
@@ -63,14 +94,30 @@ def _group(found: re.Match[str]) -> str:
     return f"${{{found[1]}}}" if found[1] else f"${found[2]}" if found[2] else found[0]
 
 
+def _of_named(before: Sequence[Token], after: Sequence[Token]) -> str:
+    """Of an argument with its name, unless it may be a comparison."""
+    name, position = _argument(before)
+    if len(before) < 2 or before[-1].kind != "name" or before[-2].text not in ("(", ","):
+        return ""
+    value, depth = [], 0
+    for token in after[1:]:
+        if (depth == 0 and token.text in (",", ")")) or token.kind == "end":
+            break
+        depth += (token.text in _OPENING) - (token.text in _CLOSING)
+        value.append(token)
+    signature = FUNCTIONS.get(name)
+    compared = signature.type_of(position) == "vector" if signature and signature.args else token.text != ","
+    return "" if compared or not value else f"write {_text(value)}: arguments have no names"
+
+
 def _argument(before: Sequence[Token]) -> tuple[str, int]:
-    """Which function's parentheses are open here, and how many commas stand in them."""
+    """Which function's parentheses are open here, and how many commas stand in them; `{` for matchers."""
     depth = commas = 0
     for position in range(len(before) - 1, -1, -1):
         text = before[position].text
-        if depth == 0 and text in ("(", "[", "{"):
-            return before[position - 1].word if position and text == "(" else "", commas
-        depth += (text in (")", "]", "}")) - (text in ("(", "[", "{"))
+        if depth == 0 and text in _OPENING:
+            return (before[position - 1].word if position and text == "(" else text), commas
+        depth += (text in _CLOSING) - (text in _OPENING)
         commas += depth == 0 and text == ","
     return "", 0
 
@@ -84,7 +131,9 @@ def of_unexpected(before: Sequence[Token], after: Sequence[Token]) -> str:
         if pair in _WRONG_OPERATORS:
             return _WRONG_OPERATORS[pair]
     if token.text == "=":
-        return "write == to compare"
+        return _of_named(before, after) or "write == to compare"
+    if token.word == "and" and _argument(before)[0] == "{":
+        return _BETWEEN
     if token.text in ("=~", "!~"):
         return f'labels are compared within braces: loss{{split{token.text}"val.*"}}'
     if token.word in ("step", "steps") and last.kind == "number":
@@ -127,6 +176,11 @@ def _of_in(before: Sequence[Token], after: Sequence[Token], *, negated: bool) ->
 def _of_is(before: Sequence[Token], after: Sequence[Token], *, negated: bool) -> str:
     """Of `is NaN` and of `is` for `==`."""
     left, beside = _left(before)
+    if after[0].word in ("none", "null", "nil"):
+        window = f"{left}[50]" if re.fullmatch(r"[\w:]+(\{[^}]*\})?", left) else f"({left})[50:]"
+        return (
+            f"there is no None: absent({left}) is 1 where nothing came, present_over_time({window}) where something did"
+        )
     if after[0].word in ("nan", "inf", "infinite", "infinity"):
         filtered = f"{left} unless nonfinite({left})"
         return f"write {_apart(filtered, beside, after[1:])}" if negated else f"write nonfinite({left})"
@@ -138,9 +192,9 @@ def _left(before: Sequence[Token]) -> tuple[str, str]:
     depth, start = 0, len(before)
     while start:
         token = before[start - 1]
-        if depth == 0 and (token.text in ("(", "[", "{", ",") or token.word in _LOOSE):
+        if depth == 0 and (token.text in (*_OPENING, ",") or token.word in _LOOSE):
             break
-        depth += (token.text in (")", "]", "}")) - (token.text in ("(", "[", "{"))
+        depth += (token.text in _CLOSING) - (token.text in _OPENING)
         start -= 1
     operand = before[start:]
     joined = bool(operand) and operand[0].word in ("bool", "on", "ignoring")

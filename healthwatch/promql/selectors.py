@@ -48,7 +48,7 @@ def _matcher(cursor: Cursor) -> Matcher | Token:
     if not valid_label(name):
         cursor.report("HW113", f"invalid label name {label.text}", label.span)
     if not cursor.at(*_OPERATORS):
-        cursor.unexpected("=, !=, =~ or !~")
+        cursor.unexpected("=, !=, =~ or !~", hints.of_matcher(cursor.now.word, cursor.next.word))
     op = _OPERATORS[cursor.take().text]
     mend = hints.of_label_value(name, op, cursor.tokens[cursor.position :])
     value = cursor.expect_kind("a string", "string", help=mend)

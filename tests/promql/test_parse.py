@@ -8,8 +8,11 @@ from healthwatch.promql import ast
 from healthwatch.promql.parse import CODES, parse
 
 STEP = 1_000_000
-PART = re.compile(r'[=<>!^%/]+( to compare)?|and|or|(by|ignoring) \(.*\)|\w+=".*"|.*([.]{3}|: one step is 1|, or ).*')
+PART = re.compile(
+    r'[=<>!~^%/]+( to compare)?|and|or|(by|ignoring) \(.*\)|\w+=".*"|, .*|\$\w+|.*([.]{3}|: one step is 1|, or ).*'
+)
 """What help proposes that is not a whole expression."""
+NO_NONE = "there is no None: absent(x) is 1 where nothing came, present_over_time(x[50]) where something did"
 BACKSLASH = r"write \\ for a backslash, or put the string in backticks"
 
 
@@ -408,6 +411,41 @@ def test_help_says_what_to_write() -> None:
         (r'label_replace(x, "a", "$1", "b", "(.)\1")', "HW102", r'"(.)\1"', BACKSLASH),
         (r'label_replace(x, "a", "\1\d", "b", "(.*)")', "HW102", r'"\1\d"', BACKSLASH),
         (r'x{a=~"\d"}', "HW102", r'"\d"', BACKSLASH),
+        ('x{a ~ "b"}', "HW102", "~", "write =~"),
+        ('x{a ~= "b"}', "HW102", "~=", "write =~"),
+        ('x{a!=~"b"}', "HW102", "~", "write !~"),
+        ('x{a==~"b"}', "HW102", "~", "write =~"),
+        ('x{a=!"b"}', "HW102", "!", "write !="),
+        ('x{a="b" && c="d"}', "HW102", "&&", "write , between matchers"),
+        ('x{a="b" and c="d"}', "HW101", "and", "write , between matchers"),
+        ('x{a == "b"}', "HW101", "==", "write ="),
+        ('x{a <> "b"}', "HW101", "<", "write !="),
+        ('x{a: "b"}', "HW101", ":", "write ="),
+        ('x{a is "b"}', "HW101", "is", "write ="),
+        ("x{layer > 3}", "HW101", ">", 'a label\'s value is a text: name those that fit, as in layer=~"4|5|6"'),
+        ("x > ${ratio}", "HW102", "$", "write $ratio"),
+        ("x > $(ratio)", "HW102", "$", "write $ratio"),
+        ("x[${window}]", "HW102", "$", "write $window"),
+        ("x{a=${which}}", "HW102", "${which", "write $which"),
+        ("x =! 2", "HW102", "!", "write !="),
+        ("spike_ratio(x[50], min_samples=3) > 3", "HW101", "=", "write 3: arguments have no names"),
+        ("quantile_over_time(q = 0.9, x[50])", "HW101", "=", "write 0.9: arguments have no names"),
+        ("topk(k=3, x)", "HW101", "=", "write 3: arguments have no names"),
+        ("avg_over_time(window=x[50])", "HW101", "=", "write x[50]: arguments have no names"),
+        ("topk(3, x = 2)", "HW101", "=", "write == to compare"),
+        ("count(x = 2)", "HW101", "=", "write == to compare"),
+        ("a / b is NaN", "HW101", "is", "write nonfinite(a / b)"),
+        ("a > 1 and on (l) b is NaN", "HW101", "is", "write nonfinite(...)"),
+        ("x in (-1, 2)", "HW101", "in", "write x == -1 or x == 2"),
+        ("x is None", "HW101", "is", NO_NONE),
+        ("x is not None", "HW101", "is", NO_NONE),
+        ("a > 1 and x is not null", "HW101", "is", NO_NONE),
+        ("max(tokens_per_expert, layer) > 100", "HW104", "max", "write max by (layer) (tokens_per_expert)"),
+        ("avg(tokens_per_expert, layer, rank)", "HW104", "avg", "write avg by (layer, rank) (tokens_per_expert)"),
+        ("quantile(0.9, x{a='b'}, layer)", "HW104", "quantile", "write quantile by (layer) (0.9, x{a='b'})"),
+        ("mean(x, layer)", "HW103", "mean", "write avg by (layer) (x)"),
+        ("max(loss, layer{a='b'})", "HW104", "max", "write loss > layer{a='b'} or layer{a='b'}"),
+        ("max(loss, lr)", "HW104", "max", "write loss > lr or lr"),
     ],
 )
 def test_words_of_other_languages_are_told_once_with_what_to_write(
@@ -415,7 +453,7 @@ def test_words_of_other_languages_are_told_once_with_what_to_write(
 ) -> None:
     (problem,) = parse(text).problems
     assert (problem.code, text[slice(*problem.span)], problem.help) == (code, under, help_)
-    whole = re.sub("^(write|labels .* braces:) ", "", help_)
+    whole = re.sub("^(write|labels .* braces:) |: arguments have no names$", "", help_)
     if whole != help_ and not PART.fullmatch(whole):
         assert parse(whole, rule=False).expression is not None
 
