@@ -28,6 +28,7 @@ metrics:
   rare: {cadence: sparse, labels: []}
   queue: {labels: [shard]}
   stage: {labels: [part]}
+  throughput: {cadence: micro-step}
 groups:
   - name: g
     rules:
@@ -122,6 +123,7 @@ def marked(found: Diagnostic) -> str:
         ("expr: zscore(finite(loss[10]), 12) > 6", "HW046", "warning", "12", "at most 9 samples"),
         ("expr: count_over_time(loss[4]) > 4", "HW046", "warning", "4", "at most 4 samples come in this window, never more than 4"),
         ("when: {zscore: {metric: loss, window: 20, min_samples: 20}}", "HW046", "warning", "when", "at most 19 samples"),
+        ("expr: count_over_time(queue[4]) > 4", "HW046", "warning", "4", "at most 4 samples"),
         ("when: {constant: {metric: loss, window: 4}}", "HW046", "warning", "when", "at most 4 samples come in this window, never 5"),
         ("expr: max without (head) (max_attention_logit) > 100\nuntil: max_attention_logit > 50", "HW048", "warning", "max_attention_logit > 50", 'has the label "head", which the alerts don\'t have'),
         ("expr: max_attention_logit > 100\nuntil: max without (head) (max_attention_logit) > 50", "HW048", "warning", "", 'has no label "head", which the alerts have'),
@@ -143,7 +145,8 @@ def test_found(tmp_path: Path, rule: str, code: str, severity: str, under: str, 
         "expr: loss > lr",
         "expr: spike_ratio(loss[50], 49) > 3 or zscore(loss[10], 16) > 6 or ema_ratio(loss[2.5]) > 3",
         "expr: count_over_time(loss[4]) >= 4 and count_over_time(local_loss[4]) > 16 and zscore(local_loss[8], 24) > 6",
-        "expr: topk by (layer) (1, tokens_per_expert) > 3 and on () spike_ratio(queue[50], 60) > 2",
+        "expr: count_over_time(throughput[50]) > 60 and zscore(finite(throughput[8]), 24) > 6",
+        "expr: topk by (layer) (1, tokens_per_expert) > 3 and on () spike_ratio(throughput[50], 60) > 2",
         "expr: queue > 10 unless on () absent(stage)",
         "expr: absent(queue) and on () max(max_attention_logit) > 100",
         "expr: absent(queue) and on () vector(time()) > 1000",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from healthwatch.promql import ast
 from healthwatch.promql.syntax import COMPARISONS
 from healthwatch.promql.text import written
 from healthwatch.promql.training import MIN_ROWS, TRAINING
 from healthwatch.rulefile.lint.subject import Subject
-from healthwatch.stream.catalogue import catalogue
+from healthwatch.stream.catalogue import Metric
 from healthwatch.stream.ticks import TICKS_PER_STEP
 
 _TAKES = ("topk", "bottomk", "limitk")
@@ -76,10 +76,10 @@ def _samples(subject: Subject, key: str, node: ast.Expr) -> None:
     """More samples asked for than come in a window: there is never a value, or the comparison never holds."""
     match node:
         case ast.Call(function=function, args=(window, least)) if function in TRAINING:
-            before = _held(window) - 1
+            before = _held(window, subject.known) - 1
             most, word = max(before, MIN_ROWS) if isinstance(window, ast.MatrixSelector) else before, ""
         case ast.Binary(op=">" | ">=" as op, left=ast.Call(function="count_over_time", args=(window,)), right=least):
-            most, word = _held(window), "more than " if op == ">" else ""
+            most, word = _held(window, subject.known), "more than " if op == ">" else ""
         case _:
             return
     number = ast.unwrapped(least)
@@ -88,13 +88,13 @@ def _samples(subject: Subject, key: str, node: ast.Expr) -> None:
         subject.report("HW046", message, key, number.span, "lengthen the window, or ask for fewer", "warning")
 
 
-def _held(window: ast.Expr) -> float:
+def _held(window: ast.Expr, known: Mapping[str, Metric]) -> float:
     """How many samples of a series a window holds, where its metric comes once a step at most."""
     match ast.unwrapped(window):
         case ast.Call(function="finite", args=(inner,)):
-            return _held(inner)
+            return _held(inner, known)
         case ast.MatrixSelector(window=width, selector=ast.VectorSelector(metric=name)):
-            metric = catalogue().get(name or "")
+            metric = known.get(name or "")
             return math.inf if metric is None or metric.cadence == "micro-step" else math.ceil(width / TICKS_PER_STEP)
         case _:
             return math.inf
