@@ -62,7 +62,7 @@ def _labels(draft: Draft) -> dict[str, str]:
     own |= {name: str(value) for name, value in draft.override.get("labels", {}).items()}
     if "severity" not in own and (severity := _written_severity(draft)) is not None:
         _check_label(draft, draft.path, "severity", severity)
-    elif "severity" not in {**group, **own}:
+    elif "severity" not in {**group, **own} and not draft.told("labels"):
         mend = "add labels: {severity: critical}, warning or info; without one it is info"
         draft.report("HW020", "this rule has no severity", "alert", severity="warning", help=mend)
     for path, labels in ((group_path, group), (draft.path, own)):

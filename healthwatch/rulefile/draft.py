@@ -9,6 +9,7 @@ from typing import Any
 from healthwatch.diagnostics import Diagnostic, Severity
 from healthwatch.promql.ast import Expr
 from healthwatch.promql.parse import Expression
+from healthwatch.rulefile.keys import stands_for
 from healthwatch.yamlfile import Document, KeyPath
 
 
@@ -42,6 +43,11 @@ class Draft:
     @property
     def label(self) -> str:
         return f'rule "{self.name}"' if self.name else "a rule without a name"
+
+    def told(self, key: str) -> bool:
+        """Whether a key that is told to be unknown stands for this one."""
+        unknown = [each for each in self.written if each not in self.data]
+        return any(stands_for(each, key, "rule") for each in unknown)
 
     @property
     def enabled(self) -> bool:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from healthwatch.diagnostics import did_you_mean
 from healthwatch.promql.parse import parse
 from healthwatch.rulefile.conditions import ConditionProblem, expand
 from healthwatch.rulefile.draft import Draft
@@ -48,7 +47,7 @@ def read_expressions(draft: Draft, metrics: Mapping[str, Metric]) -> dict[str, A
 
 def _read_when(draft: Draft, metrics: Mapping[str, Metric], params: Mapping[str, Any]) -> None:
     if "when" not in draft.written:
-        if "expr" not in draft.written and not _misspelt(draft):
+        if "expr" not in draft.written and not (draft.told("expr") or draft.told("when")):
             draft.report("HW008", 'rule lacks the key "expr" or "when"', at_key=True)
         return
     if "expr" in draft.written:
@@ -61,12 +60,6 @@ def _read_when(draft: Draft, metrics: Mapping[str, Metric], params: Mapping[str,
         parsed = parse(text) if text is not None else None
         if parsed is not None and parsed.expression is not None and key not in draft.expressions:
             draft.expressions[key] = parsed.expression
-
-
-def _misspelt(draft: Draft) -> bool:
-    """Whether something stands for the condition that is told already."""
-    unknown = [key for key in draft.written if key not in draft.data]
-    return "record" in unknown or any(did_you_mean(key, ("expr", "when")) for key in unknown)
 
 
 def _report(draft: Draft, problem: ConditionProblem) -> None:

@@ -161,6 +161,7 @@ def _drafts(document: Document, overrides: Overrides, diagnostics: list[Diagnost
             sound=not any(each[: len(path)] == path for each in refused),
         )
         for path, group, rule in rules
+        if "record" not in rule  # which is told, and all else of such a rule is beside the point
     ]
 
 

@@ -10,7 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from healthwatch import resources
-from healthwatch.diagnostics import Diagnostic, did_you_mean, indent_deeper, suggest
+from healthwatch.diagnostics import Diagnostic, indent_deeper, suggest
+from healthwatch.rulefile.keys import meant, stands_for
 from healthwatch.yamlfile import Document, KeyPath, Problem, concealed, number_hint
 
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ def _unknown_key(document: Document, key: str, failure: _Failure, refused: Refus
     if key in refused:
         why, instead = refused[key]
         return document.at_key("HW017", why, path, help=instead)
-    mend = indent_deeper(failure.value, key) or suggest(key, failure.properties, "known keys")
+    mend = indent_deeper(failure.value, key) or meant(key, failure.form)
+    mend = mend or suggest(key, failure.properties, "known keys")
     return document.at_key("HW007", f'unknown key "{key}" in {failure.place}', path, help=mend)
 
 
@@ -147,7 +149,7 @@ def _missing_keys(document: Document, failure: _Failure, refused: Refused) -> It
     if unknown & set(refused):
         return
     for key in failure.bound:
-        if key not in failure.value and not did_you_mean(key, unknown):
+        if key not in failure.value and not any(stands_for(each, key, failure.form) for each in unknown):
             message = f'{failure.place} lacks the key "{key}"'
             yield failure.path, document.at_key("HW008", message, failure.path)
 

@@ -200,6 +200,37 @@ def test_one_mistake(load: Load, name: str) -> None:
     assert len(others) == (name == "arguments beside"), render_text(others)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "code", "mend"),
+    [
+        ("alert: A", "record: a", "HW017", "write it into the alerts; equal parts are computed once"),
+        ("alert: A", "name: A", "HW007", 'did you mean "alert"?'),
+        ("expr: loss > 8", "expression: loss > 8", "HW007", 'did you mean "expr"?'),
+        ("expr: loss > 8", "query: loss", "HW007", 'did you mean "expr"?'),
+        ("expr: loss > 8", "condition: {nonfinite: {metric: loss}}", "HW007", 'did you mean "when"?'),
+        ("labels:", "label:", "HW007", 'did you mean "labels"?'),
+        ("labels:", "Labels:", "HW007", 'did you mean "labels"?'),
+        ("labels: {severity: warning}", "severity: warning", "HW007", "write labels: {severity: ...}"),
+        ("annotations:", "annotation:", "HW007", 'did you mean "annotations"?'),
+        ("annotations: {action: look}", "action: look", "HW007", "write annotations: {action: ...}"),
+        ("expr: loss > 8", "when: {and: [{nonfinite: {metric: loss}}]}", "HW022", 'did you mean "all"?'),
+        ("expr: loss > 8", "when: {or: [{nonfinite: {metric: loss}}]}", "HW022", 'did you mean "any"?'),
+        ("expr: loss > 8", "when: {nan: {metric: loss}}", "HW022", 'did you mean "nonfinite"?'),
+        ("expr: loss > 8", "when: {nonfinite: {metrics: [loss]}}", "HW007", 'did you mean "metric"?'),
+    ],
+)
+def test_another_word_for_a_key_is_one_message(load: Load, old: str, new: str, code: str, mend: str) -> None:
+    text = rule()
+    assert old in text
+    (found,) = load(text.replace(old, new)).diagnostics
+    assert (found.code, found.help) == (code, mend)
+
+
+def test_a_key_that_stands_for_nothing_leaves_what_is_missing(load: Load) -> None:
+    text = rule().replace("labels: {severity: warning}", "zzz: 1").replace("expr:", "xx:")
+    assert [each.code for each in load(text).diagnostics] == ["HW008", "HW020", "HW007", "HW007"]
+
+
 def test_arguments_beside_their_key_are_explained(load: Load) -> None:
     found = load(rule("params:", "ratio: 3")).diagnostics
     assert any(each.help == '"params" above it is empty: indent "ratio" deeper if it belongs there' for each in found)

@@ -20,6 +20,7 @@ from healthwatch.stream.catalogue import Metric
 Made = tuple[Operand | None, list[ConditionProblem]]
 
 _MOST_LEVELS = 20
+_OTHER_WORDS = {"and": "all", "or": "any", "nan": "nonfinite", "inf": "nonfinite", "absent": "missing"}
 _QUORUM_KEYS = ("at_least", "by", "over")
 
 
@@ -79,7 +80,9 @@ class _Reader:
         return isinstance(name, str) and (name in self.conditions or name in RESERVED)
 
     def _unknown(self, name: object, written: Mapping[Any, Any]) -> Bad:
-        mend = indent_deeper(written, name) or suggest(name, (*self.conditions, *RESERVED), "there are")
+        other = _OTHER_WORDS.get(str(name).lower())
+        mend = f'did you mean "{other}"?' if other in (*self.conditions, *RESERVED) else indent_deeper(written, name)
+        mend = mend or suggest(name, (*self.conditions, *RESERVED), "there are")
         return Bad(f"no condition is called {show(name)}", mend, "unknown condition", on="key")
 
     def _chosen(self, name: str, written: Any, path: Path) -> Made:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from healthwatch.diagnostics import likely_typo, suggest
+from healthwatch.diagnostics import did_you_mean, likely_typo, suggest
 from healthwatch.promql.parse import parse
 from healthwatch.rulefile.conditions.labels import NO_LABELS, PLACEMENT, Labels, of_series
 from healthwatch.rulefile.conditions.operand import Operand, either
@@ -51,8 +51,9 @@ def _read(condition: Condition, written: Values, path: Path, scope: Scope) -> tu
             problems.append(read.at((*path, name)))
         else:
             values[name] = read
+    unknown = [name for name in written if isinstance(name, str) and condition.parameter(name) is None]
     for each in condition.parameters:
-        if each.required and each.name not in written:
+        if each.required and each.name not in written and not any(did_you_mean(name, [each.name]) for name in unknown):
             message = f'{condition.name} needs "{each.name}"'
             problems.append(Bad(message, f"for instance {each.name}: {each.example}", "missing key", on="key").at(path))
     if "by" in written and "over" in written:

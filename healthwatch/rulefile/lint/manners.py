@@ -37,7 +37,7 @@ def _says_what_to_do(subject: Subject) -> None:
     """An alert that does not say what to do is answered by guessing."""
     draft = subject.draft
     annotations = draft.written.get("annotations", {})
-    if isinstance(annotations, dict) and "action" not in annotations:
+    if isinstance(annotations, dict) and "action" not in annotations and not draft.told("annotations"):
         place = "annotations" if "annotations" in draft.written else "alert"
         mend = 'add annotations: {action: "what to look at, and what to do"}'
         at_key = place == "annotations"
