@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -138,12 +139,12 @@ class Matcher:
         return join
 
     def _shared(self, left: Labels, right: Labels) -> Join:
-        """The last partner of the left side is remembered there; an earlier one is not kept alive."""
-        key = self.matching, self.drops_name, self.marks_name
-        known: tuple[Labels, Join] | None = left.derived.get(key)
-        if known is None or known[0] is not right:
-            known = left.derived[key] = right, self._build(left, right)
-        return known[1]
+        """Kept with the left side for as long as the right one lives: who is joined later gets the same labels."""
+        joins = left.once((self.matching, self.drops_name, self.marks_name), _joins)
+        join = joins.get(right)
+        if join is None:
+            join = joins[right] = self._build(left, right)
+        return join
 
     def _build(self, left: Labels, right: Labels) -> Join:
         matching = self.matching
@@ -165,6 +166,10 @@ class Matcher:
             (_is_unique(left_groups), _is_unique(right_groups)),
             None if matching.group is None else Clash.among(sets),
         )
+
+
+def _joins(_: Labels) -> WeakKeyDictionary[Labels, Join]:
+    return WeakKeyDictionary()
 
 
 def _matching_pairs(left: Indices, right: Indices) -> tuple[Indices, Indices]:

@@ -13,9 +13,9 @@ from healthwatch.promql.vector import Indices, Labels, Vector
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """`place` is where each element goes; None where they stay as they are, but for their `labels`."""
+    """`place` is where each element goes; None where they stay as they are, but for their `labels` (None: wholly)."""
 
-    labels: Labels
+    labels: Labels | None
     place: Indices | None
 
     @classmethod
@@ -28,7 +28,7 @@ class Merge:
         sets = labels.shown()
         member, keys = numbered(sets)
         if len(keys) == len(sets):
-            return cls(labels if labels.drop is None else Labels(sets), None)
+            return cls(None if labels.drop is None else Labels(sets), None)
         return cls(Labels(keys), member)
 
     @classmethod
@@ -36,14 +36,14 @@ class Merge:
         """Within an expression: a name that is to be dropped still counts."""
         member, keys = numbered(zip(labels.sets, labels.dropped().tolist(), strict=True))
         if len(keys) == len(labels):
-            return cls(labels, None)
+            return cls(None, None)
         return cls(Labels([each for each, _ in keys], np.array([drop for _, drop in keys], bool)), member)
 
     def __call__(self, vector: Vector) -> Vector:
         """Raises EvaluationError where two elements are kept that are one."""
+        if self.labels is None:
+            return vector
         if self.place is None:
-            if vector.labels is self.labels:
-                return vector
             shown = Vector(self.labels, vector.values, vector.kept, vector.known, vector.order, vector.grade)
             shown.places = vector.places
             return shown

@@ -1,6 +1,6 @@
 """Comparisons of a vector with several multiples of another: `x > 2 * y` and `x > 5 * y`, where severity has tiers.
 
-What is not above the least multiple of something that is not negative is not above any other multiple either.
+What is not above one multiple of something that is not negative is not above a greater multiple either.
 """
 
 from __future__ import annotations
@@ -11,33 +11,37 @@ from typing import TYPE_CHECKING
 from healthwatch.promql import ast
 from healthwatch.promql.check import type_of
 from healthwatch.promql.node import VectorNode
-from healthwatch.promql.vector import POSITIVE, EvaluationError, Moment, Vector
+from healthwatch.promql.operators import HOLDS
+from healthwatch.promql.vector import POSITIVE, Moment, Vector
 
 if TYPE_CHECKING:
     from healthwatch.promql.plan import Place, Planner
 
-WEAKEST = {">": min, ">=": min, "<": max, "<=": max}
-"""Which factor says nothing only where no other one does."""
-
 
 class Tiers:
-    """Comparisons that differ in their factor alone."""
+    """Comparisons that differ in their factor alone, and the weakest of which nothing was kept at a moment."""
 
     def __init__(self, operator: str) -> None:
-        self._weakest = WEAKEST[operator]
-        self._nodes: dict[float, VectorNode] = {}
-        self.weakest: VectorNode | None = None
+        self._weaker = HOLDS[">=" if operator in ("<", "<=") else "<="]
+        self._known: tuple[Moment, float, Vector] | None = None
 
-    def add(self, factor: float, node: VectorNode) -> None:
-        """A comparison with this factor will be asked for."""
-        self._nodes.setdefault(factor, node)
-        self.weakest = self._nodes[self._weakest(self._nodes)]
+    def clear(self, moment: Moment, factor: float) -> Vector | None:
+        """What was said at the moment with this factor or one that keeps more, if nothing was kept."""
+        if self._known is None or self._known[0] != moment or not self._weaker(self._known[1], factor):
+            return None
+        return self._known[2]
+
+    def note(self, moment: Moment, factor: float, clear: Vector) -> None:
+        """Nothing is kept with this factor."""
+        self._known = moment, factor, clear
 
 
 def tiered(planner: Planner, node: ast.Binary, plain: VectorNode, place: Place) -> VectorNode:
-    """The comparison that asks the weakest one of its tiers first, or `plain` if it is none with a multiple."""
+    """The comparison, computed only where no weaker one of its tiers has been clear before it at the same moment; or
+    `plain` if it is none with a multiple.
+    """
     product = ast.unwrapped(node.right)
-    if node.op not in WEAKEST or node.bool_modifier or node.matching is not None or not isinstance(product, ast.Binary):
+    if node.op not in HOLDS or node.bool_modifier or node.matching is not None or not isinstance(product, ast.Binary):
         return plain
     factor, scaled = _factor_of(product)
     if factor is None or type_of(node.left) != "vector" or type_of(scaled) != "vector":
@@ -45,19 +49,15 @@ def tiered(planner: Planner, node: ast.Binary, plain: VectorNode, place: Place) 
     tiers, source = planner.tiers(node, scaled, place), planner.vector(scaled, place)
 
     def decide(moment: Moment) -> Vector:
-        if tiers.weakest is tier or tiers.weakest is None:
-            return plain.at(moment)
-        if source.at(moment).grade != POSITIVE:
-            return plain.at(moment)
-        try:
-            weakest = tiers.weakest.at(moment)
-        except EvaluationError:  # of two that are one it keeps both, which this one need not
-            return plain.at(moment)
-        return plain.at(moment) if weakest.breaches() else weakest
+        clear = tiers.clear(moment, factor)
+        if clear is not None:
+            return clear
+        found = plain.at(moment)
+        if not found.breaches() and source.at(moment).grade == POSITIVE:
+            tiers.note(moment, factor, found)
+        return found
 
-    tier = VectorNode(plain.text, decide, plain.inputs, plain.timeless)
-    tiers.add(factor, tier)
-    return tier
+    return VectorNode(plain.text, decide, plain.inputs, plain.timeless)
 
 
 def _factor_of(product: ast.Binary) -> tuple[float | None, ast.Expr]:

@@ -47,7 +47,7 @@ class Labels(Sequence[LabelSet]):
     `drop` marks names that disappear from the result: until then `by (__name__)` still sees them.
     """
 
-    __slots__ = ("_bare", "_clear", "_nameless", "derived", "drop", "sets")
+    __slots__ = ("__weakref__", "_bare", "_clear", "_nameless", "derived", "drop", "sets")
 
     def __init__(
         self, sets: Iterable[LabelSet], drop: Mask | None = None, bare: Sequence[LabelSet] | None = None

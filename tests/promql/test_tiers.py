@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from unittest.mock import patch
 
 import numpy as np
@@ -12,7 +13,7 @@ from twins import same
 
 from healthwatch.promql import Program, Query, parse
 from healthwatch.promql.match import Join, Matcher
-from healthwatch.promql.vector import EvaluationError
+from healthwatch.promql.vector import EvaluationError, Labels
 from healthwatch.stream import ABSENT, History, SeriesTable, tick_of
 
 SIDES = [
@@ -108,12 +109,13 @@ def fails(query: Query, tick: int) -> bool:
     return False
 
 
-def test_of_tiers_where_nothing_breaches_only_the_weakest_is_computed() -> None:
-    """And all share their label sets, however they were decided."""
+def test_a_tier_is_not_computed_where_a_weaker_one_before_it_is_clear() -> None:
+    """And all share their label sets, however they were decided and whatever else is compared with their left side."""
     table = SeriesTable()
     history, series = History(table), table.register("x", [{"i": str(i)} for i in range(8)])
     program = Program(history)
     tiers = queries(program, [f"x > {factor} * x offset 2" for factor in (5, 2, 9)])
+    (beside,) = queries(program, ["x > x offset 1"])
     joined, seen = Join.pairs, []
     for step in range(1, 12):
         values = np.ones(8)
@@ -125,12 +127,42 @@ def test_of_tiers_where_nothing_breaches_only_the_weakest_is_computed() -> None:
             found.append(id(join))
             return joined(join, *sides)  # type: ignore[arg-type]
 
-        with patch.object(Join, "pairs", pairs), program.silenced():
-            results = [query.evaluate(tick_of(step)) for query in tiers]
+        with program.silenced():
+            with patch.object(Join, "pairs", pairs):
+                results = [query.evaluate(tick_of(step)) for query in tiers]
+            beside.evaluate(tick_of(step))
         if step > 2:
             seen.append((step, len(found), [int(result.kept.sum()) for result in results]))
             assert len({id(result.labels) for result in results}) == 1
-    assert [each for each in seen if each[1] != 1] == [(8, 3, [0, 1, 0]), (10, 3, [1, 1, 1])]
+    assert seen == [
+        *((step, 2, [0, 0, 0]) for step in range(3, 8)),
+        (8, 2, [0, 1, 0]),
+        (9, 2, [0, 0, 0]),
+        (10, 3, [1, 1, 1]),
+        (11, 2, [0, 0, 0]),
+    ]
+
+
+def test_labels_that_are_gone_are_freed_without_the_garbage_collector() -> None:
+    """Some trainers switch it off; what was worked out for a set of series must go with it."""
+    table = SeriesTable()
+    history = History(table)
+    program = Program(history)
+    rules = queries(program, ["x - x offset 1", "x * on (i) y", "x / y", "x or y", "sum by (i) (x)", "-x", "x + 1"])
+    gc.collect()
+    gc.disable()
+    try:
+        for step in range(1, 20):
+            for metric in "xy":
+                series = table.register(metric, [{"i": str(i)} for i in range(step)])
+                history.append(tick_of(step), series, np.ones(step))
+            with program.silenced():
+                for query in rules:
+                    query.evaluate(tick_of(step))
+        alive = [each for each in gc.get_objects() if isinstance(each, Labels) and 1 < len(each) < step - 1]
+        assert len(alive) == 0
+    finally:
+        gc.enable()
 
 
 def test_pairs_are_found_once_for_all_expressions_that_join_the_same() -> None:
