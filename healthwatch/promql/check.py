@@ -5,7 +5,7 @@ from __future__ import annotations
 from healthwatch.diagnostics import likely_typo
 from healthwatch.promql import ast, misnomers
 from healthwatch.promql.ast import Expr, Problem, Span, ValueType
-from healthwatch.promql.proposals import LEAVES, Proposals, advice, outline
+from healthwatch.promql.proposals import LEAVES, Proposals, outline
 from healthwatch.promql.regex import compile_regex
 from healthwatch.promql.selectors import valid_label
 from healthwatch.promql.signatures import FUNCTIONS, Signature
@@ -66,7 +66,7 @@ class _Checker:
         """`mend` says what to write in place of a range."""
         found = self.type_of(node)
         if found is not None and found != wanted:
-            help_ = (mend if found == "matrix" else "") or advice(found, wanted)
+            help_ = (mend if found == "matrix" else "") or self.proposals.advice(node, found, wanted)
             self.report("HW105", f"{user} takes {_WORDS[wanted]}, this is {_WORDS[found]}", node.span, help_)
 
     def _unary(self, inner: Expr) -> ValueType | None:
@@ -88,7 +88,8 @@ class _Checker:
             help_ = f"write vector({shown[0]}) {node.op} {shown[1]}, or {node.op} bool for 0 or 1"
             self.report("HW115", "a comparison of two numbers needs bool", node.op_span, help_)
         if node.matching and node.matching.labels and "scalar" in sides and node.op not in SET_OPERATORS:
-            self.report("HW115", f'"{node.op}" matches labels only between two vectors', node.op_span)
+            help_ = self.proposals.between_vectors(node)
+            self.report("HW115", f'"{node.op}" matches labels only between two vectors', node.op_span, help_)
         if None in sides:
             return None
         return "vector" if "vector" in sides else "scalar"
@@ -97,7 +98,11 @@ class _Checker:
         """`whole` where the side is a subquery that may have been meant to have all of it inside."""
         found = self.type_of(side)
         if found in ("string", "matrix"):
-            help_ = advice(found, "vector") if whole is None else self.proposals.in_parentheses(whole, side)
+            help_ = (
+                self.proposals.advice(side, found, "vector")
+                if whole is None
+                else self.proposals.in_parentheses(whole, side)
+            )
             self.report("HW105", f'"{op}" takes numbers and vectors, this is {_WORDS[found]}', side.span, help_)
             return None
         return found
@@ -126,6 +131,18 @@ class _Checker:
         self.report("HW105", f"the arguments of {user} are the wrong way round", span, mend)
         return True
 
+    def _windowless(self, node: ast.Call, signature: Signature) -> bool:
+        """A window that stands as an argument of its own, told as one problem."""
+        mend = self.proposals.with_window(node, signature)
+        if not mend:
+            return False
+        for arg in node.args:
+            self.type_of(arg)
+        at = signature.args.index("matrix")
+        span = (node.args[at].span[0], node.args[at + 1].span[1])
+        self.report("HW105", f"{node.function} takes a range of samples, this is a vector and a number", span, mend)
+        return True
+
     def _pattern(self, node: Expr) -> None:
         node = ast.unwrapped(node)
         if isinstance(node, ast.String):
@@ -149,6 +166,8 @@ class _Checker:
         if self.rule and node.function in _LOOKS_AHEAD:
             message = f"{node.function}() looks at the evaluated range, which a rule can't do"
             self.report("HW108", message, node.name_span)
+        if self._windowless(node, signature):
+            return signature.result
         self._count(node, signature)
         if self._swapped(node.function, node.args, signature.args):
             return signature.result

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
-from healthwatch.promql.misnomers import NO_IF
+from healthwatch.promql.misnomers import NO_IF, of_method
 from healthwatch.promql.signatures import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _BAD: Mapping[str, str] = {
 _WORDS: Mapping[str, str] = {
     **dict.fromkeys(("if", "then", "else", "elif"), NO_IF),
     "div": "write /",
+    "for": "for is a key of the rule, beside expr",
     "mod": "write %",
 }
 
@@ -65,11 +66,22 @@ def of_bad(text: str, before: Sequence[Token], rest: str, *, matchers: bool) -> 
     last = before[-1].text if before else ""
     if param := re.match(r"\$[{(]([A-Za-z_]\w*)[})]", rest):
         return f"write ${param[1]}"
+    if call := re.match(r"\.(\w+)\(([^()]*)\)", rest):
+        return _of_call(before, call[1], call[2], rest[call.end() :].lstrip())
     if (last, text) == ("=", "!"):
         return "write !="
     if matchers:
         return _BAD_MATCHERS.get((last, text)) or _BAD_MATCHERS.get(text) or "a label's value stands in quotes"
     return _BAD.get(text[0], "")
+
+
+def _of_call(before: Sequence[Token], name: str, inside: str, rest: str) -> str:
+    """Of a call with a dot before the function's `name`."""
+    owner = before[-1].text if before and before[-1].kind == "name" else "..."
+    beside = (before[-2].text if len(before) > 1 else "", rest[:1])
+    alone = beside[0] in ("", "(", ",") and beside[1] in ("", ")", ",")
+    place = "" if alone else "^" if "^" in beside or "[" in beside else "*"
+    return of_method(owner, name, [each.strip() for each in inside.split(",") if each.strip()], place=place)
 
 
 def of_matcher(word: str, following: str) -> str:
@@ -92,6 +104,15 @@ def of_escape(literal: str, before: Sequence[Token]) -> str:
 
 def _group(found: re.Match[str]) -> str:
     return f"${{{found[1]}}}" if found[1] else f"${found[2]}" if found[2] else found[0]
+
+
+def _of_percent(before: Sequence[Token]) -> str:
+    """Of a number with `%`, behind which an operand is missing."""
+    end = len(before) - (bool(before) and before[-1].word in ("and", "or", "unless"))
+    number, sign = before[end - 2 : end] if end > 1 else (None, None)
+    if number is None or sign is None or number.kind != "number" or sign.text != "%":
+        return ""
+    return f"write {number.number / 100:.15g}: % is the remainder"
 
 
 def _of_named(before: Sequence[Token], after: Sequence[Token]) -> str:
@@ -130,6 +151,10 @@ def of_unexpected(before: Sequence[Token], after: Sequence[Token]) -> str:
     for pair in ((token.text, following), (last.text, token.text)):
         if pair in _WRONG_OPERATORS:
             return _WRONG_OPERATORS[pair]
+    if percent := _of_percent(before):
+        return percent
+    if token.word == "group" and following in ("by", "without"):
+        return f"write {_text([*takewhile(lambda each: each.text not in (')', ''), after[1:])])})"
     if token.text == "=":
         return _of_named(before, after) or "write == to compare"
     if token.word == "and" and _argument(before)[0] == "{":
@@ -138,7 +163,7 @@ def of_unexpected(before: Sequence[Token], after: Sequence[Token]) -> str:
         return f'labels are compared within braces: loss{{split{token.text}"val.*"}}'
     if token.word in ("step", "steps") and last.kind == "number":
         return f"write {last.text}: one step is 1"
-    if token.word in ("by", "without") and last.text == ")":
+    if token.word in ("by", "without"):
         return f"only an aggregation groups: max {token.word} (...) (...)"
     return _of_word(before, after)
 

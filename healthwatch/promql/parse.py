@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from healthwatch.promql import ast
 from healthwatch.promql.ast import Expr, Problem
@@ -10,7 +10,7 @@ from healthwatch.promql.check import check
 from healthwatch.promql.cursor import Cursor, SyntaxProblem
 from healthwatch.promql.second_opinion import refusal
 from healthwatch.promql.syntax import MAX_DEPTH, TOO_DEEP, read_expression
-from healthwatch.promql.tokens import UNDEFINED, Params, Token, tokenize
+from healthwatch.promql.tokens import UNDEFINED, Params, Token, parse_steps, tokenize
 
 CODES = {
     "HW101": "syntax error",
@@ -84,7 +84,23 @@ def _read(text: str, tokens: tuple[Token, ...], *, rule: bool) -> tuple[Expr | N
         return None, [*cursor.problems, stop.problem]
     if _height(tree) > MAX_DEPTH:
         return None, [Problem("HW116", TOO_DEEP, tree.span)]
-    return tree, [*cursor.problems, *check(tree, text, rule=rule)] or refusal(tokens)
+    return tree, _told_once(text, cursor.problems, check(tree, text, rule=rule)) or refusal(tokens)
+
+
+def _told_once(text: str, problems: list[Problem], checked: list[Problem]) -> list[Problem]:
+    """A unit in a range that help has in another place is told there alone: it counts steps."""
+    units = {each.span: each for each in problems if each.code == "HW106"}
+    for position, each in enumerate(checked if units else ()):
+        start, end = each.span
+        written = text[start:end]
+        inside = [span for span in units if start <= span[0] and span[1] <= end]
+        if each.code == "HW105" and inside and written in each.help:
+            steps = written
+            for low, high in sorted(inside, reverse=True):
+                steps = f"{steps[: low - start]}{parse_steps(text[low:high]):.15g}{steps[high - start :]}"
+                del units[low, high]
+            checked[position] = replace(each, help=each.help.replace(written, steps))
+    return [*(each for each in problems if each.code != "HW106" or each.span in units), *checked]
 
 
 def _height(tree: Expr) -> int:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from healthwatch.promql import ast, misnomers
 from healthwatch.promql.ast import Expr, ValueType
-from healthwatch.promql.signatures import FUNCTIONS
+from healthwatch.promql.signatures import FUNCTIONS, Signature
 from healthwatch.promql.syntax import AGGREGATIONS, COMPARISONS, PARAMETRIC, SET_OPERATORS
 from healthwatch.stream.catalogue import catalogue
 
@@ -16,6 +16,12 @@ LEAVES: dict[type, ValueType] = {
     ast.String: "string",
     ast.VectorSelector: "vector",
     ast.MatrixSelector: "matrix",
+}
+_ADVICE: dict[tuple[ValueType, ValueType], str] = {
+    ("vector", "matrix"): "give it a window in steps: x[50], or a subquery: (...)[50:]",
+    ("matrix", "vector"): "leave out the window, or wrap it: avg_over_time({})",
+    ("scalar", "vector"): "vector(...) makes a vector of a number",
+    ("vector", "scalar"): "scalar(...) makes a number of a vector with one series",
 }
 _PLACEMENT = frozenset(("cp", "dp", "pp", "rank", "tp"))
 
@@ -26,6 +32,26 @@ class Proposals:
     def __init__(self, text: str, tree: Expr) -> None:
         self.text = text
         self.tree = tree
+
+    def advice(self, node: Expr, found: ValueType, wanted: ValueType) -> str:
+        return _ADVICE.get((found, wanted), "").replace("{}", self.written(node))
+
+    def between_vectors(self, node: ast.Binary) -> str:
+        """Where `on` and the like stand that follow an operator with a number."""
+        modifier = self.text[node.op_span[1] : node.right.span[0]].strip()
+        return f"it stands behind the operator between two vectors, as in a > {modifier} 2 * b"
+
+    def with_window(self, node: ast.Call, signature: Signature) -> str:
+        """A call with the window in brackets that stands as an argument behind what it is of."""
+        at = signature.args.index("matrix") if "matrix" in signature.args else len(node.args)
+        vector, window = node.args[at : at + 2] if len(node.args) > max(at + 1, signature.least) else (None, None)
+        if not isinstance(vector, ast.VectorSelector) or not isinstance(window, ast.Number):
+            return ""
+        if vector.offset or vector.at or window.value < 1 or window.value % 1:
+            return ""
+        ranged = f"{self.written(vector)}[{window.value:.15g}]"
+        others = [*map(self.written, node.args)]
+        return f"write {node.function}({', '.join((*others[:at], ranged, *others[at + 2 :]))})"
 
     def in_parentheses(self, whole: ast.Binary, side: Expr) -> str:
         inner = side.expr.span[1] if isinstance(side, ast.Subquery) else side.span[1]
@@ -106,13 +132,3 @@ def outline(node: Expr) -> ValueType | None:
             return "vector"
         case _:
             return LEAVES[type(node)]
-
-
-def advice(found: ValueType, wanted: ValueType) -> str:
-    known: dict[tuple[ValueType, ValueType], str] = {
-        ("vector", "matrix"): "give it a window in steps: x[50], or a subquery: (...)[50:]",
-        ("matrix", "vector"): "leave out the window, or wrap it: avg_over_time(x[50])",
-        ("scalar", "vector"): "vector(...) makes a vector of a number",
-        ("vector", "scalar"): "scalar(...) makes a number of a vector with one series",
-    }
-    return known.get((found, wanted), "")

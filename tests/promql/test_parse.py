@@ -13,6 +13,7 @@ PART = re.compile(
 )
 """What help proposes that is not a whole expression."""
 NO_NONE = "there is no None: absent(x) is 1 where nothing came, present_over_time(x[50]) where something did"
+BETWEEN_VECTORS = "it stands behind the operator between two vectors, as in a > ignoring (e) group_left () 2 * b"
 BACKSLASH = r"write \\ for a backslash, or put the string in backticks"
 
 
@@ -283,8 +284,8 @@ def test_help_says_what_to_write() -> None:
 
     assert advice("robust_zscor(x[5])") == 'did you mean "robust_zscore"?'
     assert advice("holt_winters(x[5], 1, 1)") == "write double_exponential_smoothing(x[5], 1, 1)"
-    assert advice("abs(x[5m])") == "leave out the window, or wrap it: avg_over_time(x[50])"
-    assert parse("abs(x[5m])").problems[1].help == "write 300 for 300 steps"
+    assert advice("abs(x[5])") == "leave out the window, or wrap it: avg_over_time(x[5])"
+    assert advice("rate(x[5m])") == "write 300 for 300 steps"
     assert advice("abs()") == "abs(vector)"
 
 
@@ -446,6 +447,56 @@ def test_help_says_what_to_write() -> None:
         ("mean(x, layer)", "HW103", "mean", "write avg by (layer) (x)"),
         ("max(loss, layer{a='b'})", "HW104", "max", "write loss > layer{a='b'} or layer{a='b'}"),
         ("max(loss, lr)", "HW104", "max", "write loss > lr or lr"),
+        ("loss[1h30m] > 3", "HW105", "loss[1h30m]", "leave out the window, or wrap it: avg_over_time(loss[5400])"),
+        (
+            "x{a='5m'}[5m] > 3",
+            "HW105",
+            "x{a='5m'}[5m]",
+            "leave out the window, or wrap it: avg_over_time(x{a='5m'}[300])",
+        ),
+        ("max(x[5m] offset 10s)", "HW105", "x[5m] offset 10s", "write max_over_time(x[300] offset 10)"),
+        ("abs((a)[1m:30s])", "HW105", "(a)[1m:30s]", "leave out the window, or wrap it: avg_over_time((a)[60:30])"),
+        ("avg_over_time(loss, 50) > 3", "HW105", "loss, 50", "write avg_over_time(loss[50])"),
+        (
+            "quantile_over_time(0.9, x{a='b'}, 100)",
+            "HW105",
+            "x{a='b'}, 100",
+            "write quantile_over_time(0.9, x{a='b'}[100])",
+        ),
+        ("spike_ratio(x, 50) > 3", "HW105", "x, 50", "write spike_ratio(x[50])"),
+        ("spike_ratio(x, 50, 3) > 3", "HW105", "x, 50", "write spike_ratio(x[50], 3)"),
+        ("ema(x, 0.9)", "HW105", "x", "give it a window in steps: x[50], or a subquery: (...)[50:]"),
+        ("predict_linear(x, 50)", "HW105", "x", "give it a window in steps: x[50], or a subquery: (...)[50:]"),
+        ("a > 2 * ignoring (e) group_left () avg without (e) (a)", "HW115", "*", BETWEEN_VECTORS),
+        ("x > 100 by (layer)", "HW101", "by", "only an aggregation groups: max by (...) (...)"),
+        ("count(x) > 5%", "HW101", "", "write 0.05: % is the remainder"),
+        ("count(x) > 2.5% * count(y)", "HW101", "*", "write 0.025: % is the remainder"),
+        ("x > 800% and y > 3", "HW101", "y", "write 8: % is the remainder"),
+        ("p99(x[100])", "HW103", "p99", "write quantile_over_time(0.99, x[100])"),
+        ("p5(x)", "HW103", "p5", "write quantile(0.05, x)"),
+        ("p1(x)", "HW103", "p1", "write quantile(0.01, x)"),
+        ("np.max(x[50])", "HW102", ".", "write max_over_time(x[50])"),
+        ("np.sum(x)", "HW102", ".", "write sum(x)"),
+        ("p999_over_time(x[9])", "HW103", "p999_over_time", "write quantile_over_time(0.999, x[9])"),
+        ("p100(x)", "HW103", "p100", "write quantile(1, x)"),
+        ("mad(x[50])", "HW103", "mad", "write mad_over_time(x[50])"),
+        ("mad(x)", "HW103", "mad", "write mad_over_time(x[50])"),
+        ("first(x[5])", "HW103", "first", "write first_over_time(x[5])"),
+        ("last(x{a='b'})", "HW103", "last", "write last_over_time(x{a='b'}[50])"),
+        ("rolling_mean(loss, 100)", "HW103", "rolling_mean", "write avg_over_time(loss[100])"),
+        ("ewma(loss, 20)", "HW103", "ewma", "write ema(loss[20])"),
+        ("x - prev(x) > 1", "HW103", "prev", "write x offset 1"),
+        ("lag(x{a='b'}, 3)", "HW103", "lag", "write x{a='b'} offset 3"),
+        ("lag(a / b, 3)", "HW103", "lag", "write ... offset 3"),
+        ("x > 2 * x.shift(100)", "HW102", ".", "write x offset 100"),
+        ("x{a='b'}.shift(100)", "HW102", ".", "write ... offset 100"),
+        ("x.mean() > 3", "HW102", ".", "write avg(x)"),
+        ("np.mean(x[50])", "HW102", ".", "write avg_over_time(x[50])"),
+        ("np.percentile(x[100], 99)", "HW102", ".", "write quantile_over_time(0.99, x[100])"),
+        ("math.isnan(x)", "HW102", ".", "write nonfinite(x)"),
+        ("np.abs(x)", "HW102", ".", "write abs(x)"),
+        ("sum(x) group by (l, m) > 3", "HW101", "group", "write by (l, m)"),
+        ("x > 3 for 5", "HW101", "for", "for is a key of the rule, beside expr"),
     ],
 )
 def test_words_of_other_languages_are_told_once_with_what_to_write(
@@ -453,7 +504,7 @@ def test_words_of_other_languages_are_told_once_with_what_to_write(
 ) -> None:
     (problem,) = parse(text).problems
     assert (problem.code, text[slice(*problem.span)], problem.help) == (code, under, help_)
-    whole = re.sub("^(write|labels .* braces:) |: arguments have no names$", "", help_)
+    whole = re.sub("^(write|labels .* braces:) |: arguments have no names$|: % is the remainder$", "", help_)
     if whole != help_ and not PART.fullmatch(whole):
         assert parse(whole, rule=False).expression is not None
 
@@ -468,7 +519,8 @@ def test_there_is_no_if(text: str) -> None:
     assert parse("(a and x > 3) or b").expression is not None
 
 
-def test_swapped_arguments_hide_nothing_inside_and_cost_nothing_deep_down() -> None:
+def test_swapped_and_superfluous_arguments_hide_nothing_inside_and_cost_nothing_deep_down() -> None:
+    assert problems("quantile_over_time(bogus(x), y, 50)") == [("HW103", "bogus"), ("HW105", "y, 50")]
     assert problems("topk(bogus(x) + y, 3)") == [("HW103", "bogus"), ("HW105", "bogus(x) + y, 3")]
     deep = "topk(x, 3)"
     for _ in range(60):

@@ -84,6 +84,9 @@ def above(bound: float, value: float) -> float | None:
         ("x / z is NaN", "x / z is NaN", lambda x, y, z: math.nan if math.isnan(z) else math.inf if z == 0 else None),
         ("y unless z is not NaN", "z is not NaN", lambda x, y, z: y if not math.isfinite(z) else None),
         ("y and 2 * z is not NaN", "2 * z is not NaN", lambda x, y, z: y if math.isfinite(z) else None),
+        ("2 * np.power(x, 2)", "np.power(x, 2)", lambda x, y, z: 2 * x**2),
+        ("np.pow(x, 2) ^ 2", "np.pow(x, 2)", lambda x, y, z: x**4),
+        ("2 * math.isfinite(z)", "math.isfinite(z)", lambda x, y, z: 2 * z if math.isfinite(z) else None),
         ("max(z) is not NaN", "max(z) is not NaN", lambda x, y, z: z if math.isfinite(z) else None),
     ],
 )  # fmt: skip
@@ -126,3 +129,11 @@ def test_a_group_of_a_regular_expression_is_written_with_a_dollar() -> None:
     frame.close()
     history.extend(frame)
     assert dict(query.evaluate(frame.columns[0].tick).labels[0])["layer"] == "12"
+
+
+@pytest.mark.parametrize(
+    ("text", "written"), [("2 * lag(x, 2) - 1", "lag(x, 2)"), ("2 * x.shift(2) - 1", "x.shift(2)")]
+)
+def test_earlier_samples(text: str, written: str) -> None:
+    found = values(text.replace(written, proposed(text)))
+    assert found == [None, None, *(2 * each - 1 for each in SAMPLES["x"][:-2])]
