@@ -72,13 +72,20 @@ def _document(source: str | Path | yamlfile.Document) -> yamlfile.Document:
 def _present(config: Config, ours: Section) -> list[str]:
     """The sources that are there; for the others a problem where the config names them."""
     present = []
-    for position, source in enumerate(config.rules):
+    for position, source in zip(_places(ours, config), config.rules, strict=True):
         message, mend = _missing(source)
         if message:
             ours.report("HW018", message, "rules", position, help=mend)
         else:
             present.append(source)
     return present
+
+
+def _places(ours: Section, config: Config) -> list[int]:
+    """Where in the list each source stands: what is no name has been left out, and told."""
+    named = ours.get("rules")
+    texts = [position for position, each in enumerate(named or ()) if isinstance(each, str) and each]
+    return texts if isinstance(named, list) and texts else list(range(len(config.rules)))
 
 
 def _missing(source: str) -> tuple[str, str]:
@@ -93,7 +100,8 @@ def _missing(source: str) -> tuple[str, str]:
 
 def _check_ladders(ours: Section, config: Config, rules: Loaded) -> None:
     """A rule that names a ladder needs it; one whose severity has none is recorded and tells nobody."""
-    silent = {rule.severity for rule in rules.rules if rule.escalation is None} - {*config.escalation, "info"}
+    written = {*config.escalation, *ours.below("escalation").data}  # one that can't be read is told
+    silent = {rule.severity for rule in rules.rules if rule.escalation is None} - {*written, "info"}
     for severity in sorted(silent & {*SEVERITIES}):  # of any other it is told that there is none
         message = f'there is no ladder "{severity}": rules of this severity are recorded and tell nobody'
         level = LOG_ONLY[severity][0].argument
@@ -101,7 +109,7 @@ def _check_ladders(ours: Section, config: Config, rules: Loaded) -> None:
         ours.report("HW035", message, "escalation", at_key=True, severity="info", help=mend)
     _check_unused(ours, config, rules)
     for rule in rules.rules:
-        if rule.escalation is None or rule.escalation in config.escalation:
+        if rule.escalation is None or rule.escalation in written:
             continue
         own = config.override.get(rule.name, {}).get("escalation")
         place = ("override", rule.name, "escalation") if own else ("escalation",)
@@ -130,8 +138,8 @@ def _check_groups(ours: Section, config: Config, rules: Loaded) -> None:
     dividing = {*OF_EVERY_INCIDENT, *(label for rule in rules.rules for label in rule.labels)}
     declared = [label for metric in rules.metrics.values() for label in metric.get("labels") or ()]
     of_series = {*PLACEMENT, *declared, *(label for metric in catalogue().values() for label in metric.labels)}
-    for position, name in enumerate(config.group_by):
-        if name in dividing:
+    for position, name in enumerate(ours.get("group_by", config.group_by)):
+        if name not in config.group_by or name in dividing:  # what is no name has been told
             continue
         message, severity = f'nothing that rules tell of has the label "{name}"', "warning"
         mend = suggest(name, dividing, "labels that divide")

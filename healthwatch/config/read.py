@@ -81,7 +81,7 @@ def _config(root: Section, ours: Section, environment: Mapping[str, str]) -> Con
         escalation=escalation.ladders(ours, ours.below("receivers").data) or escalation.LOG_ONLY,
         receivers=receivers,
         capture=_capture(ours.below("capture")),
-        group_by=tuple(ours.get("group_by", ("run",))),
+        group_by=ours.items("group_by", ("run",)),
         no_data_after=ours.get("no_data_after", 200),
         late_after=30.0 if late_after is None or late_after.seconds is None else late_after.seconds,
         budget=share(ours.get("budget", "2%")),
@@ -115,7 +115,9 @@ def _switch(environment: Mapping[str, str], name: str) -> bool:
 
 def _sources(ours: Section, folder: Path) -> tuple[str, ...]:
     """Packs as they are, files relative to the config's folder."""
-    named = ours.get("rules") or [f"{BUILTIN}{pack}" for pack in resources.packs()]
+    written = ours.data.get("rules")
+    one = [written] if isinstance(written, str) and written else []  # which is refused, and told so
+    named = one or ours.get("rules") or [f"{BUILTIN}{pack}" for pack in resources.packs()]
     texts = (source for source in named if isinstance(source, str) and source)
     return tuple(source if source.startswith(BUILTIN) else str(folder / source) for source in texts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from healthwatch.diagnostics import did_you_mean
 
@@ -19,15 +20,17 @@ _OTHER_WORDS: Mapping[str, Mapping[str, str]] = {
         "action": "annotations",
         "description": "annotations",
     },
+    "override": {"severity": "labels"},
 }
 _BELOW = ("labels", "annotations")  # which hold what was written as a key beside them
 
 
-def meant(key: str, form: str) -> str:
-    """Help for a key that is another word for a known one, or nothing."""
+def meant(key: str, value: Any, form: str) -> str:
+    """Help for a key that is another word for a known one, or nothing; the numbers of an override are parameters."""
     known = _OTHER_WORDS.get(form, {}).get(key.lower())
     if known is None:
-        return ""
+        number = form == "override" and isinstance(value, (int, float)) and not isinstance(value, bool)
+        return f"write params: {{{key}: {value}}}" if number else ""
     return f"write {known}: {{{key.lower()}: ...}}" if known in _BELOW else f'did you mean "{known}"?'
 
 

@@ -196,7 +196,10 @@ def _rules(data: Any) -> list[tuple[KeyPath, Mapping[str, Any], Mapping[str, Any
 
 
 def _declared(document: Document) -> Mapping[str, Any]:
+    """A list of names, which is refused, declares these all the same: that is told once."""
     metrics = document.data.get("metrics") if isinstance(document.data, dict) else None
+    if isinstance(metrics, list):
+        return {name: {} for name in metrics if isinstance(name, str)}
     return metrics if isinstance(metrics, dict) else {}
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import yaml
+
 from healthwatch import resources
 from healthwatch.diagnostics import Diagnostic, indent_deeper, suggest
 from healthwatch.rulefile.keys import meant, stands_for
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 Found: TypeAlias = tuple[KeyPath, Diagnostic]
 Explanation: TypeAlias = tuple[str, str, str]  # code, message, help
 Refused: TypeAlias = Mapping[str, tuple[str, str]]  # a key that is known but can't be used: why, and what to do instead
+
+_SHORT = 60  # characters of a value that help repeats
 
 _TYPES = {
     "string": "text",
@@ -61,6 +65,11 @@ class _Failure:
     def form(self) -> str:
         """What a value of this place is called in a message: `duration`. Titles are for editors."""
         return str(self.schema.get("form", ""))
+
+    @property
+    def kind(self) -> str:
+        """Its form; what stands below `override` has none, and is named by its rule."""
+        return "override" if self.path[-2:-1] == ("override",) else self.form
 
     @property
     def description(self) -> str:
@@ -138,7 +147,7 @@ def _unknown_key(document: Document, key: str, failure: _Failure, refused: Refus
     if key in refused:
         why, instead = refused[key]
         return document.at_key("HW017", why, path, help=instead)
-    mend = indent_deeper(failure.value, key) or meant(key, failure.form)
+    mend = indent_deeper(failure.value, key) or meant(key, failure.value[key], failure.kind)
     mend = mend or suggest(key, failure.properties, "known keys")
     return document.at_key("HW007", f'unknown key "{key}" in {failure.place}', path, help=mend)
 
@@ -149,7 +158,7 @@ def _missing_keys(document: Document, failure: _Failure, refused: Refused) -> It
     if unknown & set(refused):
         return
     for key in failure.bound:
-        if key not in failure.value and not any(stands_for(each, key, failure.form) for each in unknown):
+        if key not in failure.value and not any(stands_for(each, key, failure.kind) for each in unknown):
             message = f'{failure.place} lacks the key "{key}"'
             yield failure.path, document.at_key("HW008", message, failure.path)
 
@@ -158,14 +167,33 @@ def _wrong_type(document: Document, failure: _Failure) -> Explanation:
     wanted = [failure.bound] if isinstance(failure.bound, str) else list(failure.bound)
     numeric = failure.form != "text" and bool({"integer", "number"} & set(wanted))
     shown, mend = _shown(document, failure.path, failure.value, numeric=numeric)
-    if failure.path in document.hidden and isinstance(failure.value, (int, float, str)):
+    hidden = failure.path in document.hidden
+    if hidden and isinstance(failure.value, (int, float, str)):
         shown, mend = f"the text {json.dumps(concealed(document.written(failure.path) or ''))}", ""
     if mend.startswith("YAML reads") and "number" not in wanted:
         mend = _whole(failure.value)
     if failure.form == "PromQL expression" and isinstance(failure.value, dict):
         mend = "put single quotes around an expression that begins with {"
+    if failure.kind == "override" and isinstance(failure.value, bool):
+        mend = f"write {{enabled: {str(failure.value).lower()}}}"
     mend = mend or ("" if failure.form == "text" else failure.description)
+    mend = mend or ("" if hidden else _wrapped(failure, wanted))
     return "HW009", f"{_name(failure.path)} must be {_expected(wanted, failure.form)}, not {shown}", mend
+
+
+def _wrapped(failure: _Failure, wanted: Sequence[str]) -> str:
+    """How to write what is one for a list, or a list of names for a mapping."""
+    value = failure.value
+    names = value if isinstance(value, list) and all(isinstance(each, str) for each in value) else ()
+    if wanted == ["object"] and names and failure.path == ("metrics",):
+        return f"write {{{', '.join(f'{name}: {{}}' for name in names)}}}"
+    inside = json.dumps(value, ensure_ascii=False).replace('"', "") if isinstance(value, (str, dict)) else ""
+    if wanted != ["array"] or not 0 < len(inside) <= _SHORT or "://" in inside:
+        return ""
+    try:
+        return f"write [{inside}]" if yaml.safe_load(f"[{inside}]") == [value] else ""
+    except yaml.YAMLError:
+        return ""
 
 
 def _whole(text: str) -> str:

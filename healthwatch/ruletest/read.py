@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,12 +58,17 @@ class _Reader:
         folder = Path(whole.document.file).parent
         return RuleTest(
             whole.document.file,
-            tuple(_located(source, folder) for source in whole.get("rule_files", []) if isinstance(source, str)),
+            tuple(_located(source, folder) for source in self.rule_files() if isinstance(source, str)),
             tuple(self.case(section, folder) for section in self.items(whole, "tests")),
             self.length(whole, "evaluation_interval"),
             ladders(whole, _Anybody()) if whole.get("escalation") else LOG_ONLY,
             whole.get("override", {}),
         )
+
+    def rule_files(self) -> Sequence[Any]:
+        """A text, which is refused, is the one that is meant."""
+        written = self.whole.data.get("rule_files")
+        return [written] if isinstance(written, str) else self.whole.get("rule_files", [])
 
     def case(self, section: Section, folder: Path) -> Case:
         source = self.source(section)

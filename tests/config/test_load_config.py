@@ -283,6 +283,29 @@ def test_what_is_worth_a_word_but_no_error(load: Load, name: str) -> None:
     assert (found.severity, found.message[: len(message)]) == (severity, message)
 
 
+@pytest.mark.parametrize(
+    ("section", "mend"),
+    [
+        ("escalation: {critical: {log: error}, warning: [{log: info}]}", "write [{log: error}]"),
+        ("rules: builtin:loss", "write [builtin:loss]"),
+        ("group_by: severity", "write [severity]"),
+        ("override: {LossSpike: {ratio: 12}}", "write params: {ratio: 12}"),
+        ("override: {LossSpike: {severity: info}}", "write labels: {severity: ...}"),
+        ("override: {LossSpike: false}", "write {enabled: false}"),
+        ("override: {LossSpike: off}", "write {enabled: false}"),
+        ("override: {LossSpike: {enable: false}}", 'did you mean "enabled"?'),
+        ('receivers: {a: {urls: "mailto:user"}}', ""),
+        ('rules: "a, b"', ""),
+    ],
+)
+def test_the_form_that_was_meant_is_told_once(tmp_path: Path, section: str, mend: str) -> None:
+    path = tmp_path / "train.yaml"
+    path.write_text(f"healthwatch: {{{section}{'' if 'rules' in section else ', rules: [builtin:loss]'}}}\n", "utf-8")
+    found = load_all(path, {}).diagnostics
+    told = [each for each in found if each.code != "HW018"]  # "a, b" is no file either
+    assert [each.help for each in told] == [mend], render_text(found)
+
+
 def test_foreign_sections_belong_to_the_trainer(load: Load) -> None:
     """Row 7: unknown keys, and words that YAML reads in its own way, are left alone outside our section."""
     sound(
@@ -487,6 +510,17 @@ def test_group_by_names_what_divides(check: LoadAll, name: str, severity: str, m
     assert found.span is not None
     assert text.splitlines()[found.span.line - 1][found.span.column - 1 : found.span.end_column - 1] == name
     assert (checked.config is None) == (severity == "error")
+
+
+@pytest.mark.parametrize("wrong", ["1", "~", "[run]", "{run: 1}", '""', "1.5", "true"])
+def test_what_is_no_name_in_a_list_of_names_is_told_at_its_place(check: LoadAll, wrong: str) -> None:
+    text = f"healthwatch:\n  rules: [{wrong}, no.yaml, own.yaml]\n  group_by: [run, {wrong}, severty]\n"
+    checked = check(text)
+    lines = text.splitlines()
+    places = [each.span for each in checked.diagnostics]
+    under = [lines[span.line - 1][span.column - 1 : span.end_column - 1] for span in places if span is not None]
+    assert under == [wrong, "no.yaml", wrong, "severty"], render_text(checked.diagnostics)
+    assert (checked.config, {each.severity for each in checked.diagnostics}) == (None, {"error"})
 
 
 def test_group_by_what_every_incident_has(check: LoadAll) -> None:

@@ -226,6 +226,11 @@ def test_another_word_for_a_key_is_one_message(load: Load, old: str, new: str, c
     assert (found.code, found.help) == (code, mend)
 
 
+def test_a_list_of_metrics_declares_them_all_the_same(load: Load) -> None:
+    (found,) = load("metrics: [depth, queue]\n" + rule(expr="depth > 8")).diagnostics
+    assert (found.code, found.help) == ("HW009", "write {depth: {}, queue: {}}")
+
+
 def test_a_key_that_stands_for_nothing_leaves_what_is_missing(load: Load) -> None:
     text = rule().replace("labels: {severity: warning}", "zzz: 1").replace("expr:", "xx:")
     assert [each.code for each in load(text).diagnostics] == ["HW008", "HW020", "HW007", "HW007"]

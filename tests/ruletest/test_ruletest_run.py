@@ -330,6 +330,11 @@ class TestMistakes:
         assert [line for _, line, _ in found] == [3], problems(report)
         assert message in found[0][2]
 
+    def test_one_rule_file_is_a_list_too(self, run):
+        test = "  - input_series: [{series: loss, values: 1}]\n    alert_rule_test: [{eval_time: 0, alertname: High}]\n"
+        (found,) = run(test, head="rule_files: rules.yaml\n").files[0].diagnostics
+        assert (found.code, found.help) == ("HW009", "write [rules.yaml]")
+
     @pytest.mark.parametrize(
         ("name", "mend"),
         [
