@@ -35,6 +35,11 @@ class Section:
         value = self.data.get(str(key)) if isinstance(self.data, dict) else None
         return default if value is None or (*self.path, key) in self.refused else value
 
+    def items(self, key: str, default: tuple[Any, ...]) -> tuple[Any, ...]:
+        """As `get` for a list, without the items that are refused."""
+        found = enumerate(self.get(key, default))
+        return tuple(each for position, each in found if (*self.path, key, position) not in self.refused)
+
     def steps(self, key: str, default: int) -> Duration:
         return parse_duration(self.get(key, default)) or Duration(steps=default)
 
