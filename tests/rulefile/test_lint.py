@@ -125,6 +125,14 @@ def marked(found: Diagnostic) -> str:
         ("when: {zscore: {metric: loss, window: 20, min_samples: 20}}", "HW046", "warning", "when", "at most 19 samples"),
         ("expr: count_over_time(queue[4]) > 4", "HW046", "warning", "4", "at most 4 samples"),
         ("when: {constant: {metric: loss, window: 4}}", "HW046", "warning", "when", "at most 4 samples come in this window, never 5"),
+        ('expr: micro_norm{param="layers.*"} > 3', "HW049", "warning", 'param="layers.*"', 'write param=~"layers.*"'),
+        ('expr: max_attention_logit{layer="0|1"} > 3', "HW049", "warning", 'layer="0|1"', 'write layer=~"0|1"'),
+        ('expr: loss > 3\ndetail: micro_norm{param!="^layers[.]1$"}', "HW049", "warning", 'param!="^layers[.]1$"', 'write param!~"^layers[.]1$"'),
+        ('expr: max_attention_logit{layer="[0-9]"} > 3', "HW049", "warning", "", "layer=~"),
+        ('when: {threshold: {metric: micro_norm, select: {param: ".*wq.*"}, above: 3}}', "HW049", "warning", "when", 'write select: {param: "=~.*wq.*"}'),
+        ("expr: loss > bool 2 and grad_norm > 3", "HW045", "warning", "loss > bool 2", "so and lets everything through leave out bool: loss > 2"),
+        ("expr: grad_norm > 3 and (loss > bool 2)", "HW045", "warning", "loss > bool 2", "so and lets"),
+        ("expr: grad_norm > 3 unless loss > bool 2", "HW045", "warning", "loss > bool 2", "so unless excludes everything"),
         ("expr: max without (head) (max_attention_logit) > 100\nuntil: max_attention_logit > 50", "HW048", "warning", "max_attention_logit > 50", 'has the label "head", which the alerts don\'t have'),
         ("expr: max_attention_logit > 100\nuntil: max without (head) (max_attention_logit) > 50", "HW048", "warning", "", 'has no label "head", which the alerts have'),
         ("when: {threshold: {metric: queue, above: 3}}\nuntil: stage > 2", "HW048", "warning", "stage > 2", 'has the label "part"'),
@@ -205,6 +213,11 @@ def test_found(tmp_path: Path, rule: str, code: str, severity: str, under: str, 
         "expr: quantile(1, tokens_per_expert) > 3 and on () quantile_over_time(0, loss[50]) > 3",
         "expr: max_over_time(avg_over_time(loss[20])[10000:20]) > max_over_time(loss[10000])",
         "expr: max_attention_logit > 100\nuntil: max_attention_logit > 50",
+        'expr: micro_norm{param="decoder.layers.0.self_attention.linear_qkv.weight"} > 3',
+        'expr: micro_norm{param=~"layers[.](0|1)[.].*", param!~".*wq$"} > 3',
+        'expr: micro_norm{param="layers[0].wq-a+b.weight*"} > 3',
+        'when: {threshold: {metric: micro_norm, select: {param: "=~.*wq.*"}, above: 3}}',
+        "expr: loss > 3 and (grad_norm > bool 2) == 1",
         "expr: max_attention_logit > 100\nuntil: loss > 2",
         "expr: max_attention_logit > 100\nuntil: max(max_attention_logit) > 50 or queue > 3",
         "expr: max_attention_logit > 100\nuntil: val_loss > 3 or absent_over_time(queue[3])",
@@ -339,6 +352,11 @@ def test_what_the_help_of_until_proposes_holds_the_alert(tmp_path: Path, rule: s
             outcome = engine.step(frame)
             firing = len(engine.book.pages["A"].ledger.firing())
             assert firing == (step == 1 or (stays and (step == 2 or holds == "any"))), (step, text, outcome)
+
+
+def test_an_until_beside_params_that_are_none_is_told_all_the_same(tmp_path: Path) -> None:
+    found = lint(tmp_path, "expr: max(queue) > 3\nuntil: queue > 2\nparams: [[1]]")
+    assert [each.code for each in found] == ["HW048", "HW009"]
 
 
 def two_ranks(path: Path) -> Outcome:

@@ -10,6 +10,7 @@ from healthwatch.rulefile.lint import (
     always,
     bounds,
     cadence,
+    equalities,
     joins,
     manners,
     numbers,
@@ -22,6 +23,7 @@ from healthwatch.rulefile.lint.subject import UNKNOWN, Facts, Subject
 CHECKS: Sequence[Callable[[Subject], None]] = (
     manners.check,
     selectors.check,
+    equalities.check,
     joins.check,
     cadence.check,
     bounds.check,

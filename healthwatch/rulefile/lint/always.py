@@ -23,6 +23,22 @@ def check(subject: Subject) -> None:
             metrics = [subject.known.get(each.metric or "") for each in selectors(found)]
             message, mend = f"this has a value at every step, {_EFFECTS[key]}", _mend(found, tree, metrics)
             subject.report("HW045", message, key, found.span, mend, "warning")
+        elif found is None and key in _EFFECTS and subject.written(key):
+            _numbers_for_filters(subject, key, tree)
+
+
+def _numbers_for_filters(subject: Subject, key: str, tree: ast.Expr) -> None:
+    """With bool a comparison is 0 or 1, and so always there to whatever asks whether it is there."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Binary) or node.op not in ("and", "unless"):
+            continue
+        for side in (node.left, node.right) if node.op == "and" else (node.right,):
+            asked = ast.unwrapped(side)
+            if isinstance(asked, ast.Binary) and asked.op in COMPARISONS and asked.bool_modifier:
+                effect = "excludes everything" if node.op == "unless" else "lets everything through"
+                message = f"with bool this is 0 or 1 at every step, so {node.op} {effect}"
+                mend = f"leave out bool: {written(replace(asked, bool_modifier=False))}"
+                subject.report("HW045", message, key, asked.span, mend, "warning")
 
 
 def always(node: ast.Expr) -> ast.Expr | None:

@@ -45,7 +45,8 @@ def _never(expression: ast.Expr, until: ast.Expr, metrics: Mapping[str, Metric])
 
 
 def _holds(subject: Subject, text: str) -> bool:
-    params = dict.fromkeys(subject.draft.written.get("params", {}), 1)  # labels depend on no value
+    written = subject.draft.written.get("params")
+    params = dict.fromkeys(written, 1) if isinstance(written, dict) else {}  # labels depend on no value
     parsed = parse(text, params).expression
     expression = subject.draft.expressions["expr"].tree
     return parsed is not None and not _never(expression, parsed.tree, subject.metrics)
