@@ -28,8 +28,8 @@ def text(failure: Failure, trace: Trace, rules: Sequence[Rule]) -> str:
     concerned = [rule for rule in rules if rule.name in failure.rules]
     lines += [f"    {_silence(rule, trace)}" for rule in concerned if _silence(rule, trace)]
     trees = [rule.expression.tree for rule in concerned] + ([] if failure.tree is None else [failure.tree])
-    if failure.step is not None and trace.steps and trees:
-        lines += ["", *_indented(around(trace, failure.step, trees, failure.rules))]
+    table = around(trace, failure.step, trees, failure.rules) if failure.step is not None and trace.steps else []
+    lines += ["", *_indented(table)] if table else []
     return "\n".join(lines)
 
 
@@ -55,8 +55,8 @@ def _row(row: Row, names: Sequence[str], width: dict[str, int]) -> str:
     return f"{_WORDS[row.mark]:<13}  {cells or 'no labels'}".rstrip()
 
 
-def around(trace: Trace, step: int, trees: Iterable[ast.Expr], rules: Sequence[str]) -> list[str]:
-    """A column a tick: the samples that the rules read, and whether each rule is pending or firing."""
+def around(trace: Trace, step: int, trees: Sequence[ast.Expr], rules: Sequence[str]) -> list[str]:
+    """A column a tick: the samples that the rules read, and whether each rule is pending or firing; else nothing."""
     frames = [trace.frames[each] for each in _near(trace.steps, step)]
     columns = [(frame, tick) for frame in frames for tick in _ticks(frame)]
     head = ["step", *(_tick_text(frame, tick) for frame, tick in columns)]
@@ -67,6 +67,8 @@ def around(trace: Trace, step: int, trees: Iterable[ast.Expr], rules: Sequence[s
     ]
     rows += [[rule, *(_phase(trace, rule, frame) for frame, _ in columns)] for rule in rules if rule in trace.phases]
     if not rows:
+        if not _selectors(trees):
+            return []
         return [f"nothing that it reads has a sample from step {frames[0].step} to {frames[-1].step}"]
     table = _table([head, *rows])
     more = len(series) - MOST_SERIES
@@ -94,7 +96,7 @@ Key = tuple[str, LabelSet]
 
 def _series(frames: Iterable[Frame], trees: Iterable[ast.Expr]) -> list[Key]:
     """The series of the frames that one of the expressions reads."""
-    selectors = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.VectorSelector)]
+    selectors = _selectors(trees)
     keys = dict.fromkeys(
         (column.series.metric, labels)
         for frame in frames
@@ -102,6 +104,10 @@ def _series(frames: Iterable[Frame], trees: Iterable[ast.Expr]) -> list[Key]:
         for labels in column.series.labels
     )
     return [key for key in keys if any(_selects(node, key) for node in selectors)]
+
+
+def _selectors(trees: Iterable[ast.Expr]) -> list[ast.VectorSelector]:
+    return [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.VectorSelector)]
 
 
 def _selects(node: ast.VectorSelector, key: Key) -> bool:

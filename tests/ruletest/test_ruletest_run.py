@@ -191,6 +191,14 @@ class TestTimelines:
             "+ got          nothing",
         ]
 
+    @pytest.mark.parametrize("expr", ["time()", "5", "vector(time()) * 2", "vector(5)"])
+    def test_of_what_reads_nothing_no_sample_is_said_to_be_missing(self, run, texts, expr):
+        series = "  - input_series: [{series: loss, values: 1 2 3}]\n    promql_expr_test: "
+        (told,) = texts(run(f"{series}[{{expr: '{expr}', eval_time: 2, exp_samples: [{{value: 99}}]}}]\n"))
+        assert ("99" in told, "sample" in told) == (True, False), told
+        (told,) = texts(run(f"{series}[{{expr: los, eval_time: 2, exp_samples: [{{value: 99}}]}}]\n"))
+        assert "nothing that it reads has a sample from step 0 to 2" in told
+
     def test_parameters_can_be_overridden(self, run):
         rule = "{alert: High, expr: loss > $most, params: {most: 5}, labels: {severity: info}}"
         rules = f"groups: [{{name: g, rules: [{rule}]}}]"
