@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -53,6 +56,7 @@ healthwatch:
     warning: [{log: warning}]
   capture: {max_captures: 3, min_free_disk: 5GiB, ranks: [culprit, 0], reference_at: 20}
   late_after: 30s
+  group_by: [run, severity]
   budget: 2%
   receivers: {oncall: {urls: ["${URL}", "json://localhost/secret"], group_interval: 50}}
 """
@@ -86,6 +90,33 @@ def mutated(draw: st.DrawFn, text: str) -> str:
     return text
 
 
+WRONG_NAMES = (None, 1, 1.5, True, "", "é", "nan")
+ODD: tuple[Any, ...] = (*WRONG_NAMES, [], {}, [1], [None], [[]], [{}], ["x"], {"x": 1}, {"x": None}, {1: "x"})
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in below:
+        yield from places(each, (*path, key))
+
+
+@st.composite
+def odd(draw: st.DrawFn, text: str) -> str:
+    """The file with something else in a place or two: where a name belongs a number, a list, a mapping or nothing."""
+    data: dict[str, Any] = {"file": yaml.safe_load(text)}
+    for _ in range(draw(st.integers(1, 2))):
+        *way, last = draw(st.sampled_from([place for place in places(data) if place]))
+        holder: Any = data
+        for key in way:
+            holder = holder[key]
+        if isinstance(last, str) and last != "file" and draw(st.booleans()):
+            holder[draw(st.sampled_from(WRONG_NAMES))] = holder.pop(last)
+        else:
+            holder[last] = draw(st.sampled_from(ODD))
+    return yaml.safe_dump(data["file"], allow_unicode=True, default_flow_style=draw(st.booleans()))
+
+
 def check(diagnostics: tuple[Diagnostic, ...] | list[Diagnostic], path: Path) -> None:
     lines = path.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff").splitlines() or [""]
     assert render_text(diagnostics).count("[HW") >= len(diagnostics)
@@ -103,7 +134,7 @@ def check(diagnostics: tuple[Diagnostic, ...] | list[Diagnostic], path: Path) ->
 @pytest.mark.long
 def test_rule_files(tmp_path: Path, data: st.DataObject) -> None:
     path = tmp_path / "rules.yaml"
-    path.write_text(data.draw(mutated(RULES)), encoding="utf-8", newline="")
+    path.write_text(data.draw(mutated(RULES) | odd(RULES)), encoding="utf-8", newline="")
     loaded = load_rules([path])
     check(loaded.diagnostics, path)
     for rule in loaded.rules:
@@ -118,7 +149,7 @@ def test_rule_files(tmp_path: Path, data: st.DataObject) -> None:
 def test_config_files(tmp_path: Path, data: st.DataObject) -> None:
     path = tmp_path / "train.yaml"
     (tmp_path / "r.yaml").write_text(RULES, encoding="utf-8")
-    path.write_text(data.draw(mutated(CONFIG)), encoding="utf-8", newline="")
+    path.write_text(data.draw(mutated(CONFIG) | odd(CONFIG)), encoding="utf-8", newline="")
     config, diagnostics = load_config(path, {"URL": "json://localhost/hidden"})
     check(diagnostics, path)
     assert (config is None) == any(found.severity == "error" for found in diagnostics)
