@@ -58,6 +58,7 @@ _MATCHERS_MEANT: Mapping[str | tuple[str, str], str] = {
 
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _LOOSE = frozenset(("==", "!=", "<", "<=", ">", ">=", "and", "or", "unless"))
+_NEAR = 100  # tokens that are looked at for what may stand in a text many times
 _MATCHERS = ("=", "!=", "=~", "!~")
 
 
@@ -97,7 +98,7 @@ def of_number(text: str) -> str:
 
 def of_escape(literal: str, before: Sequence[Token]) -> str:
     """The string with the groups of another language's regular expressions as label_replace has them."""
-    if _argument(before) != ("label_replace", 2):
+    if _argument(before[-_NEAR:]) != ("label_replace", 2):
         return literal
     return re.sub(r"\\([0-9]+)(?=[A-Za-z_])|\\([0-9]+)|\\.", _group, literal)
 

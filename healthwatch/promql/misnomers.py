@@ -49,8 +49,8 @@ _FUNCTIONS: Mapping[str, str] = {
     "isfinite": "{1} unless nonfinite({0})",
     "isinf": "nonfinite({0})",
     "isnan": "nonfinite({0})",
-    "lag": "{1} offset {2}",
     "is_nan": "nonfinite({0})",
+    "lag": "{1} offset {2}",
     "last": "last_over_time({0})",
     "len": "count({0})",
     "log": "ln({0}), log2({0}) or log10({0})",
@@ -91,7 +91,7 @@ def of_function(name: str, args: Sequence[str], *, over_time: bool = False, plac
 
     `place` is the operator of which the call is an operand, if it is.
     """
-    if share := re.fullmatch(r"p([0-9]{1,2}|100|9{3,})(_over_time)?", name):
+    if share := re.fullmatch(r"p([0-9]{1,2}|100|9{3,5})(_over_time)?", name):
         digits = share[1]
         quantile = 1.0 if digits == "100" else int(digits) / 10 ** max(2, len(digits))
         return of_function(f"percentile{share[2] or ''}", [f"{quantile:g}", *args], over_time=over_time)

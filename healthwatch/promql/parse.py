@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from dataclasses import dataclass, replace
 
 from healthwatch.promql import ast
-from healthwatch.promql.ast import Expr, Problem
+from healthwatch.promql.ast import Expr, Problem, Span
 from healthwatch.promql.check import check
 from healthwatch.promql.cursor import Cursor, SyntaxProblem
 from healthwatch.promql.second_opinion import refusal
@@ -89,18 +90,18 @@ def _read(text: str, tokens: tuple[Token, ...], *, rule: bool) -> tuple[Expr | N
 
 def _told_once(text: str, problems: list[Problem], checked: list[Problem]) -> list[Problem]:
     """A unit in a range that help has in another place is told there alone: it counts steps."""
-    units = {each.span: each for each in problems if each.code == "HW106"}
+    units = sorted(each.span for each in problems if each.code == "HW106")
+    told: set[Span] = set()
     for position, each in enumerate(checked if units else ()):
         start, end = each.span
-        written = text[start:end]
-        inside = [span for span in units if start <= span[0] and span[1] <= end]
-        if each.code == "HW105" and inside and written in each.help:
-            steps = written
-            for low, high in sorted(inside, reverse=True):
-                steps = f"{steps[: low - start]}{parse_steps(text[low:high]):.15g}{steps[high - start :]}"
-                del units[low, high]
-            checked[position] = replace(each, help=each.help.replace(written, steps))
-    return [*(each for each in problems if each.code != "HW106" or each.span in units), *checked]
+        inside = units[bisect(units, (start, start)) : bisect(units, (end, end))]
+        if each.code == "HW105" and inside and text[start:end] in each.help:
+            counted = text[start:end]
+            for low, high in reversed(inside):
+                counted = f"{counted[: low - start]}{parse_steps(text[low:high]):.15g}{counted[high - start :]}"
+            checked[position] = replace(each, help=each.help.replace(text[start:end], counted))
+            told.update(inside)
+    return [*(each for each in problems if each.code != "HW106" or each.span not in told), *checked]
 
 
 def _height(tree: Expr) -> int:

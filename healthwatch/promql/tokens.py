@@ -181,7 +181,7 @@ class _Lexer:
         if kind == "open_string":
             return self._bad(text, span, "this string is never closed", f"it ends with another {text[0]}")
         if kind == "bad":
-            help_ = hints.of_bad(text, self.tokens, self.text[span[0] :], matchers=self.open == "{")
+            help_ = hints.of_bad(text, self.tokens, self.text[span[0] : span[0] + 200], matchers=self.open == "{")
             return self._bad(text, span, f"{text!r} means nothing in PromQL", help_)
         if kind == "name":
             value = float(text) if text.lower() in ("inf", "nan") and self.open != "{" else None

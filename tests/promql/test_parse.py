@@ -478,6 +478,7 @@ def test_help_says_what_to_write() -> None:
         ("np.max(x[50])", "HW102", ".", "write max_over_time(x[50])"),
         ("np.sum(x)", "HW102", ".", "write sum(x)"),
         ("p999_over_time(x[9])", "HW103", "p999_over_time", "write quantile_over_time(0.999, x[9])"),
+        (f"p{'9' * 5000}(x)", "HW103", f"p{'9' * 5000}", ""),
         ("p100(x)", "HW103", "p100", "write quantile(1, x)"),
         ("mad(x[50])", "HW103", "mad", "write mad_over_time(x[50])"),
         ("mad(x)", "HW103", "mad", "write mad_over_time(x[50])"),
