@@ -129,7 +129,7 @@ def _diagnostics(document: Document, failure: _Failure, refused: Refused) -> Ite
     path = failure.path
     if failure.keyword == "propertyNames":
         path = (*path, failure.value)
-        mend = f"a {failure.form} has letters, digits and _, and begins with no digit"
+        mend = f"a {failure.form} has a-z, A-Z, 0-9 and _, and begins with no digit"
         yield path, document.at_key("HW010", f'"{failure.value}" is not a {failure.form}', path, help=mend)
     elif failure.keyword == "additionalProperties":
         for key in failure.value:

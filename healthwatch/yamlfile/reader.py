@@ -208,12 +208,15 @@ class _Builder:
             if key.tag == f"{TAG}merge":
                 continue
             name = self._key(key, path)
+            if name is None:
+                continue
             if name in entries:
                 first = entries[name][0].start_mark.line + 1
                 self._note("HW004", f'duplicate key "{name}"', key, (*path, name), label=f"first on line {first}")
             entries[name] = (key, value)
         for key, value in self._merged(node, path, above):
-            entries.setdefault(self._key(key, path), (key, value))
+            if (name := self._key(key, path)) is not None:
+                entries.setdefault(name, (key, value))
         return {name: self.build(value, key, (*path, name), above) for name, (key, value) in entries.items()}
 
     def _merged(
@@ -230,11 +233,12 @@ class _Builder:
                 yield from (entry for entry in source.value if entry[0].tag != f"{TAG}merge")
                 yield from self._merged(source, path, (*above, id(source)))
 
-    def _key(self, key: yaml.Node, path: KeyPath) -> str:
+    def _key(self, key: yaml.Node, path: KeyPath) -> str | None:
+        """None where it is a list or a mapping: that is told, and what stands under it left out."""
         if not isinstance(key, yaml.ScalarNode):
             template = self.text.text[key.start_mark.index - 1 : key.start_mark.index + 1] == "{{"
             self._note("HW005", "a key must be text", key, path, _QUOTED if template else "")
-            return f"key on line {key.start_mark.line + 1}"
+            return None
         name, otherwise = key_text(key)
         if otherwise:
             mend = f'quote it: "{name}":'

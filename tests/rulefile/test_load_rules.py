@@ -392,13 +392,17 @@ def test_whatever_is_wrong_in_a_rule_names_it(load: Load, line: str) -> None:
         ("params: {a-b: 2}", "HW010", '"a-b" is not a parameter name'),
         ("params: {$k: 2}", "HW010", '"$k" is not a parameter name'),
         ("params: {on: 2}", "HW005", "YAML reads the key on as true"),
+        ("params: {é: 2}", "HW010", '"é" is not a parameter name'),
         ("annotations: {4: x, action: look}", "HW010", '"4" is not a label name'),
+        ("params: {[a]: 2}", "HW005", "a key must be text"),
+        ("annotations: {{a: 1}: x, action: look}", "HW005", "a key must be text"),
+        ("[warmup]: 3", "HW005", "a key must be text"),
     ],
 )
 def test_a_key_that_is_no_name_is_told_once(load: Load, line: str, code: str, says: str) -> None:
     (found,) = load(rule(line)).diagnostics
     assert (found.code, found.message, found.label) == (code, says, 'rule "A"')
-    assert ("begins with no digit" in found.help) == (code == "HW010")
+    assert ("has a-z, A-Z, 0-9 and _, and begins with no digit" in found.help) == (code == "HW010")
 
 
 def test_a_rule_without_a_name_is_checked_all_the_same(load: Load) -> None:
