@@ -145,7 +145,8 @@ when:
 ```
 
 Breaches where at least so many of the condition's series do: a number, or a share of those that have data. The alert
-has no labels; `quorum: {at_least: 5%, by: [rank]}` counts within groups. The message lists the series.
+has no labels; `quorum: {at_least: 5%, by: [rank]}` counts within groups. `{{ $value }}` is the number of series that
+breach; with a share it is their share (0.07: write `{{ $value | humanizePercentage }}`). The message lists the series.
 
 ## Conditions of your own
 
