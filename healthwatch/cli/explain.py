@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from healthwatch import resources
+from healthwatch.cli import rulekeys
 from healthwatch.cli.check import check
 from healthwatch.diagnostics import Diagnostic, did_you_mean, errors, render_text
 from healthwatch.promql.meaning import MEANINGS, meaning_of
@@ -32,7 +33,7 @@ _SHORT = 3
 
 
 @click.command("explain")
-@click.argument("names", nargs=-1, required=True, metavar="RULE|CONDITION|METRIC|FUNCTION|OPERATOR|CODE")
+@click.argument("names", nargs=-1, required=True, metavar="RULE|KEY|CONDITION|METRIC|FUNCTION|OPERATOR|CODE")
 @click.option(
     "--rules",
     "-r",
@@ -47,7 +48,7 @@ _SHORT = 3
     help="With --plan: evaluate on RUN, not on generated samples.",
 )
 def command(names: tuple[str, ...], rules: tuple[str, ...], of: str | None, run: Path | None) -> None:
-    """Say what a rule, a condition, a metric, a function, an operator or the code of a problem is.
+    """Say what a rule, a key of rules, a condition, a metric, a function, an operator or the code of a problem is.
 
     A rule is shown with everything in force and the PromQL that its conditions stand for. conditions, metrics, rules,
     functions (operators too) and codes list all of them. Exit code 2 if there is nothing of that name.
@@ -96,7 +97,8 @@ class Known:
         return cls({rule.name: rule for rule in rules}, metrics, tuple(errors(report.diagnostics)))
 
     def names(self) -> list[str]:
-        return [*LISTS, *self.rules, *registry().conditions, *self.metrics, *MEANINGS, *codes()]
+        conditions = (*registry().conditions, *rulekeys.names())
+        return [*LISTS, *self.rules, *conditions, *self.metrics, *MEANINGS, *codes()]
 
 
 def _plans(name: str, known: Known, run: Path | None) -> list[str]:
@@ -115,6 +117,7 @@ def explanations(name: str, known: Known) -> Iterable[str]:
     conditions = registry().conditions
     if name in conditions:
         yield brief(conditions[name], conditions)
+    yield from rulekeys.explained(name)
     if name in known.rules:
         yield _rule(known.rules[name])
     if name in known.metrics:

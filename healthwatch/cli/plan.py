@@ -35,7 +35,8 @@ def plan(name: str, rules: Sequence[Rule], metrics: Mapping[str, Metric], run: P
 
 _LEGEND = (
     "ms: what the last computation of a node took, with its inputs; - where nothing asked for it.",
-    "rows: how many of the history are kept for its selector. In brackets: rules that share the node, computed once.",
+    "rows: how many of the history are kept for its selector.",
+    "A node that stands more than once, here or in the rules in brackets, is one: computed once, its ms are the same.",
 )
 
 

@@ -43,7 +43,7 @@ def command() -> None:
     """
 
 
-@command.command("add")
+@command.command("add", short_help="Silence alerts that fit every MATCHER.")
 @click.argument("run", type=click.Path(exists=True, path_type=Path))
 @click.argument("matchers", nargs=-1, required=True, metavar="MATCHER...")
 @click.option("--for", "duration", metavar="TIME", help="A wall-clock time such as 30m or 2h.")
@@ -74,8 +74,18 @@ def add(run: Path, matchers: tuple[str, ...], duration: str | None, until_step: 
     click.echo(silence.id)  # alone on stdout, for scripts
     versions = _versions(output)
     click.echo(f"in force {_limits(silence)}{_fits(output, silence, versions)}", err=True)
-    for remark in _remarks(output, silence.matchers, versions):
+    for remark in (*_past(output, until_step), *_remarks(output, silence.matchers, versions)):
         click.echo(remark, err=True)
+
+
+def _past(output: Path, until_step: int | None) -> Iterator[str]:
+    """A silence that ends before it begins, unless the run goes back."""
+    last = 0
+    for file in sorted(output.glob("rank_*.sqlite")) if until_step is not None else ():
+        with suppress(Invalid), Run.open(file) as run:
+            last = max(last, run.last_step())
+    if until_step is not None and until_step < last:
+        yield f"step {until_step} is past: the run is at step {last}, so this holds back nothing"
 
 
 def _versions(output: Path) -> Sequence[Version]:
@@ -136,7 +146,7 @@ def _author() -> str:
     return ""
 
 
-@command.command("list")
+@command.command("list", short_help="List the silences that are in force.")
 @click.argument("run", type=click.Path(exists=True, path_type=Path))
 @click.option("--all", "everything", is_flag=True, help="Those that have ended as well.")
 def list_(run: Path, *, everything: bool) -> None:

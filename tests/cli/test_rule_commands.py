@@ -93,6 +93,15 @@ class TestExplain:
             ("ema()", ["ema: a function of healthwatch"]),
             ("[50]", ["selector[window]", "(now - window, now]"]),
             ("[50:5]", ["A subquery"]),
+            ("until", ["until: a key of a rule", "result with the alert's labels", "a PromQL expression"]),
+            ("for_records", ["breaching steps"]),
+            ("for:", ["for: a key of a rule", "takes    a duration", "default  0"]),
+            ("mode", ["one of   active, shadow"]),
+            ("lookback", ["lookback: a key of a group"]),
+            ("quorum", ["combines conditions", "{{ $value }}"]),
+            ("all", ["the value of the first"]),
+            ("any", ["one of its conditions"]),
+            ("not", ["There is no `not` of"]),
             ("HW012", ["unknown metric", "metrics:"]),
             ("hw012", ["unknown metric"]),
             ("conditions", ["nonfinite ", "stalled "]),
@@ -153,6 +162,7 @@ class TestExplain:
         help_ = "it is a rule of builtin:gradients, which is not among the files"
         assert (said.exit_code, said.output) == (2, f'nothing is called "GradNormSpike"; {help_}\n')
         assert run("explain", "group_lef").output == 'nothing is called "group_lef"; did you mean "group_left"?\n'
+        assert run("explain", "for_record").output == 'nothing is called "for_record"; did you mean "for_records"?\n'
         assert run("explain", "quantil").output == 'nothing is called "quantil"; did you mean "quantile"?\n'
         assert run("explain", "qqqqqq").output.endswith(
             "explain conditions|metrics|rules|codes|functions; for what your own files name: -r FILE\n"

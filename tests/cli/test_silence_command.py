@@ -129,10 +129,16 @@ def test_a_step_that_is_past_holds_nothing_back(hot: Path) -> None:
         asked = ["silence", "add", str(hot), "severity=warning", "--until-step", str(step)]
         return CliRunner().invoke(group, asked).stderr
 
-    assert said(1) == "in force up to step 1; it fits no open incident now\n"
+    past = "step 1 is past: the run is at step 2, so this holds back nothing\n"
+    assert said(1) == f"in force up to step 1; it fits no open incident now\n{past}"
     assert said(9) == "in force up to step 9; it fits 2 open incidents now: CardHot@2, LossHigh@1\n"
 
 
 def test_no_silence_is_said(tmp_path: Path) -> None:
     result = CliRunner().invoke(group, ["silence", "list", str(tmp_path)])
     assert (result.exit_code, result.output) == (0, "there is no silence\n")
+
+
+def test_no_help_is_cut_off() -> None:
+    said = CliRunner().invoke(group, ["silence", "--help"]).output
+    assert [line for line in said.splitlines() if line.endswith("...") and "[ARGS]" not in line] == []

@@ -43,7 +43,10 @@ def page(condition: Condition, known: Mapping[str, Condition]) -> str:
 def index(known: Mapping[str, Condition]) -> str:
     """The page that lists all of them."""
     rows = "\n".join(f"| [`{each.name}`]({each.name}.md) | {each.summary} |" for each in known.values())
-    return f"{_INTRODUCTION}\n| condition | breaches on |\n|---|---|\n{rows}\n\n{_COMBINING}"
+    combining = _COMBINING
+    for name, text in COMBINED.items():
+        combining = combining.replace(f"@{name}", text)
+    return f"{_INTRODUCTION}\n| condition | breaches on |\n|---|---|\n{rows}\n\n{combining}"
 
 
 def brief(condition: Condition, known: Mapping[str, Condition]) -> str:
@@ -111,6 +114,23 @@ What can stand under a rule's `when:`. Each condition is a macro: it stands for 
 what that expression says.
 """
 
+COMBINED: Mapping[str, str] = {
+    "all": """\
+`all` breaches where the first condition does and the others do on the labels that they have in common with it; the
+alert has the labels and the value of the first.""",
+    "any": """\
+`any` breaches where one of its conditions does; the alert has the labels and the value of that one.""",
+    "not": """\
+`not` inverts the comparisons inside: what has no data does not breach, negated or not. There is no `not` of
+`missing`, `stalled` and of a quorum.""",
+    "quorum": """\
+`quorum` breaches where at least so many of the series of the condition beside it do: a number, or a share of those that
+have data. The alert has no labels; `quorum: {at_least: 5%, by: [rank]}` counts within groups. `{{ $value }}` is the
+number of series that breach; with a share it is their share (0.07: write `{{ $value | humanizePercentage }}`). The
+message lists the series.""",
+}
+"""What stands around conditions, by name."""
+
 _COMBINING = """## select, over, by
 
 `select` narrows a metric to some of its series: `select: {param: "=~.*attention.*"}`. A value is plain (equal), or has
@@ -131,10 +151,11 @@ when:
     - spike_ratio: {metric: grad_norm, above: 3}
 ```
 
-`all` breaches where the first condition does and the others do on the labels that they have in common with it; the
-alert has the labels and the value of the first. `any` breaches where one of them does. `not` inverts the
-comparisons inside: what has no data does not breach, negated or not. There is no `not` of
-`missing`, `stalled` and of a quorum.
+@all
+
+@any
+
+@not
 
 ## quorum
 
@@ -144,9 +165,7 @@ when:
   quorum: 5%
 ```
 
-Breaches where at least so many of the condition's series do: a number, or a share of those that have data. The alert
-has no labels; `quorum: {at_least: 5%, by: [rank]}` counts within groups. `{{ $value }}` is the number of series that
-breach; with a share it is their share (0.07: write `{{ $value | humanizePercentage }}`). The message lists the series.
+@quorum
 
 ## Conditions of your own
 
