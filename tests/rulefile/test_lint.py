@@ -308,6 +308,13 @@ def test_absent_means_what_it_says_in_a_group_with_a_lookback(tmp_path: Path) ->
 )
 def test_what_the_help_of_a_join_proposes_passes(tmp_path: Path, expression: str) -> None:
     (found,) = lint(tmp_path, f"expr: {expression}")
+    mended = as_proposed(expression, found)
+    assert lint(tmp_path, f"expr: {mended}") == [], mended
+    assert two_ranks(tmp_path / "r.yaml").problems == ()
+
+
+def as_proposed(expression: str, found: Diagnostic) -> str:
+    """The expression with the join that the help proposes."""
     assert found.code in ("HW024", "HW047")
     proposed = re.match(r"write (\S+ (?:on|ignoring) \([^)]*\)(?: group_(?:left|right) \([^)]*\))?)(.*)$", found.help)
     assert proposed is not None
@@ -319,9 +326,35 @@ def test_what_the_help_of_a_join_proposes_passes(tmp_path: Path, expression: str
         if isinstance(each, ast.Binary) and each.op_span[0] == start
     )
     right = proposed[2] or expression[slice(*node.right.span)]
-    mended = f"{expression[:start]}{proposed[1]} {right}{expression[node.right.span[1] :]}"
+    return f"{expression[:start]}{proposed[1]} {right}{expression[node.right.span[1] :]}"
+
+
+@pytest.mark.parametrize(
+    ("expression", "proposed"),
+    [
+        ("label_replace(micro_norm, 'layer', '$1', 'param', 'layers.(.*)') / on (layer) router_topk > 0.5", "write / on (layer) group_left () max by (layer) (router_topk)"),
+        ("label_replace(micro_norm, 'layer', '$1', 'param', 'layers.(.*)') / on (layer, rank) router_topk > 0.5", "write / on (layer, rank) group_left () max by (layer, rank) (router_topk)"),
+        ("label_replace(tokens_per_expert, 'e', '$1', 'expert', '(.*)') / on (layer, e) router_topk > 0.5", "write / ignoring (e, expert) group_left ()"),
+        ("label_replace(tokens_per_expert, 'e', '$1', 'expert', '(.*)') / on (block, layer, e) tokens_per_expert > 0.5", "write / ignoring (e)"),
+        ("label_replace(tokens_per_expert, 'dp', '0', '', '') / on (block, layer) router_topk > 0.5", "write / on (block, layer) group_left () max by (block, layer) (router_topk)"),
+        ("label_join(max_attention_logit, 'id', '/', 'layer', 'head') / on (id) label_join(tokens_per_expert, 'id', '/', 'layer', 'expert') > 0.5", ""),
+        ("label_join(tokens_per_expert, 'id', '/', 'layer', 'expert') / on (id) label_join(tokens_per_expert, 'id', '/', 'layer', 'expert') > 0.5", "write / ignoring ()"),
+        ("label_replace(local_norm, 'p', '$1', 'param', 'layers.(.*)') / on (p) label_replace(device_norm, 'p', '$1', 'rank', '(.*)') > 0.5", "write / on (p) group_left () max by (p) (label_replace("),
+        ("label_replace(label_replace(local_norm, 'q', '$1', 'param', 'layers.(.*)'), 'p', '$1', 'q', '(.*)') / on (p) device_norm > 0.5", ""),
+        ("max_attention_logit / label_replace(device_norm, 'e', '$1', 'param', 'layers.(.*)') > 0.5", "write / ignoring (block, head, layer) group_left () max without (e, param) (label_replace("),
+        ("router_topk / max by (head) (label_join(loss, 'head', '/', 'rank')) > 0.5", "write / on () group_left () max(max by (head)"),
+        ("local_norm / on (param) label_replace(tokens_per_expert, 'param', 'layers.$1', 'layer', '(.*)') > 0.5", "write / ignoring (block, expert, layer) group_right ()"),
+        ("label_replace(tokens_per_expert, 'layer', '$1', 'layer', '0*(.*)') / on (layer) router_topk > 0.5", "write / ignoring (expert) group_left ()"),
+    ],
+)  # fmt: skip
+def test_what_is_proposed_of_copied_labels_matches(tmp_path: Path, expression: str, proposed: str) -> None:
+    """Not only without an error: a join that compares what one side alone has would be empty."""
+    (found,) = lint(tmp_path, f"expr: {expression}")
+    assert found.help.startswith(proposed)
+    mended = as_proposed(expression, found)
     assert lint(tmp_path, f"expr: {mended}") == [], mended
-    assert two_ranks(tmp_path / "r.yaml").problems == ()
+    outcome = two_ranks(tmp_path / "r.yaml")
+    assert (outcome.problems, len(outcome.changes) > 0) == ((), True), mended
 
 
 @pytest.mark.parametrize(
@@ -369,7 +402,8 @@ def two_ranks(path: Path) -> Outcome:
         known = catalogue().get(str(name))
         own = loaded.metrics[str(name)]["labels"] if known is None else {*known.labels} - {*known.optional}
         labels = sorted({*own, "rank"})
-        series = [dict(zip(labels, values, strict=True)) for values in product("12", repeat=len(labels))]
+        values = [[f"layers.{each}" if label == "param" else each for each in "12"] for label in labels]
+        series = [dict(zip(labels, each, strict=True)) for each in product(*values)]
         frame.add(table.register(name, series), np.ones(len(series)))
     frame.close()
     return Engine(loaded.rules, table).step(frame)
@@ -386,8 +420,11 @@ def two_ranks(path: Path) -> Outcome:
         ("label_join(tokens_per_expert, 'e', '', 'expert') / on (block, layer, e) tokens_per_expert", True),
         ("label_replace(tokens_per_expert, 'expert', '0', '', '') / on (layer) router_topk", True),
         ("router_topk / on (block, layer) group_right () tokens_per_expert", False),
+        ("label_replace(tokens_per_expert, 'e', '$1', 'expert', '(.*)') / on (block, layer) router_topk", True),
+        ("label_join(tokens_per_expert, 'e', '', 'expert') / on (block, layer, e) label_join(tokens_per_expert, 'e', '', 'expert')", False),
+        ("label_replace(label_join(tokens_per_expert, 'a', '', 'expert'), 'e', '$1', 'a', '(.*)') / on (block, layer, e) label_join(tokens_per_expert, 'e', '', 'expert')", False),
     ],
-)
+)  # fmt: skip
 def test_joins_that_are_warned_of_are_those_that_fail(tmp_path: Path, expression: str, fails: bool) -> None:
     assert [found.code for found in lint(tmp_path, f"expr: {expression} > 2")] == ["HW047"] * fails
     table = SeriesTable()

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from healthwatch.promql import ast
 from healthwatch.promql.check import type_of
-from healthwatch.rulefile.resultlabels import PICKS, RELABELS
+from healthwatch.rulefile.resultlabels import PICKS, RELABELS, result_labels
 from healthwatch.stream.catalogue import Metric
 
 Carried: TypeAlias = Mapping[str, str | None]  # labels that every series has; the value where it is fixed
@@ -34,12 +34,36 @@ def carried(node: ast.Expr, metrics: Mapping[str, Metric]) -> Carried:
         case ast.Call(function=function) if function in _UNKNOWN:
             return {}
         case ast.Call(function=function, args=(inner, *texts)) if function in RELABELS:
-            # What is copied may tell the series apart under its new name.
-            named = {each.value for each in map(ast.unwrapped, texts) if isinstance(each, ast.String)}
-            return {label: value for label, value in carried(inner, metrics).items() if label not in named}
+            target = _text(texts[0])  # which may be empty: what it is made of stays
+            return {label: value for label, value in carried(inner, metrics).items() if label != target}
         case _:
             parts = [carried(each, metrics) for each in ast.children(node)]
             return next((part for part in parts if part), {})
+
+
+def made(node: ast.Expr, metrics: Mapping[str, Metric]) -> Mapping[str, frozenset[str]]:
+    """Labels that `label_replace` and `label_join` give, and of which labels of its series each is made."""
+    names = result_labels(node, metrics)
+    return {label: of for label, of in _made(node).items() if names is None or label in names}
+
+
+def _made(node: ast.Expr) -> dict[str, frozenset[str]]:
+    kept = (node.left,) if isinstance(node, ast.Binary) and node.op in ("and", "unless") else ast.children(node)
+    found: dict[str, frozenset[str]] = {}
+    for each in kept:
+        for label, of in _made(each).items():
+            found[label] = found.get(label, frozenset()) | of
+    if isinstance(node, ast.Call) and node.function in RELABELS:
+        target, _, *rest = map(_text, node.args[1:])
+        sources = [name for name in (rest[:1] if node.function == "label_replace" else rest) if name]
+        of = frozenset(each for name in sources for each in found.get(name, {name}))
+        found[target] = found.get(target, frozenset()) | of
+    return found
+
+
+def _text(node: ast.Expr) -> str:
+    found = ast.unwrapped(node)
+    return found.value if isinstance(found, ast.String) else ""
 
 
 def _of_selector(node: ast.VectorSelector, metric: Metric | None) -> Carried:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from healthwatch.promql import ast
 from healthwatch.promql.syntax import SET_OPERATORS
 from healthwatch.rulefile.lint import matchings
-from healthwatch.rulefile.lint.carried import Carried, carried, compared, is_scalar
+from healthwatch.rulefile.lint.carried import Carried, carried, compared, is_scalar, made
 from healthwatch.rulefile.lint.subject import Subject
 from healthwatch.rulefile.resultlabels import PICKS, Names, result_labels
 from healthwatch.stream.catalogue import Metric
@@ -35,7 +35,8 @@ def _check_join(subject: Subject, key: str, node: ast.Binary) -> None:
 
 
 def _fails(node: ast.Binary, metrics: Mapping[str, Metric]) -> bool:
-    return bool(_never(node, metrics) or _several(node, metrics))
+    """Whether it may fail: what is proposed must hold where several series have the same copy of what differs, too."""
+    return bool(_never(node, metrics) or _several(node, metrics, copies=False))
 
 
 def _never(node: ast.Binary, metrics: Mapping[str, Metric]) -> str:
@@ -60,14 +61,17 @@ def _why(label: str, left: Carried, right: Carried, upper: tuple[Names, Names]) 
     )
 
 
-def _several(node: ast.Binary, metrics: Mapping[str, Metric]) -> str:
-    """Which side has several series that match one of the other where it must have one, or nothing."""
+def _several(node: ast.Binary, metrics: Mapping[str, Metric], *, copies: bool = True) -> str:
+    """Which side has several series that match one of the other where it must have one, or nothing.
+
+    With `copies` a label counts as compared where one that is made of it is; else what is made tells series apart, too.
+    """
     if node.op in SET_OPERATORS:
         return ""
     group = None if node.matching is None else node.matching.group
     told = []
     for side, name in ((node.left, "left"), (node.right, "right")):
-        apart = () if name == group else _apart(side, node.matching, metrics)
+        apart = () if name == group else _apart(side, node.matching, metrics, copies)
         if apart:
             labels = " or ".join(f'"{label}"' for label in apart)
             verb = "is" if len(apart) == 1 else "are"
@@ -75,9 +79,14 @@ def _several(node: ast.Binary, metrics: Mapping[str, Metric]) -> str:
     return f"this join fails where {'; '.join(told)}" if told else ""
 
 
-def _apart(side: ast.Expr, matching: ast.Matching | None, metrics: Mapping[str, Metric]) -> list[str]:
+def _apart(side: ast.Expr, matching: ast.Matching | None, metrics: Mapping[str, Metric], copies: bool) -> list[str]:
     """Labels that tell series of the side from each other and are not compared; of what picks out series, none."""
     if any(isinstance(each, ast.Aggregate) and each.op in PICKS for each in ast.walk(side)):
         return []
-    free = (label for label, value in carried(side, metrics).items() if value is None)
-    return sorted(label for label in free if not compared(label, matching))
+    free = {label for label, value in carried(side, metrics).items() if value is None and not compared(label, matching)}
+    for label, of in made(side, metrics).items():
+        if compared(label, matching):
+            free -= of if copies else frozenset()
+        elif not copies and not all(compared(each, matching) for each in of):
+            free.add(label)
+    return sorted(free)

@@ -9,7 +9,7 @@ from typing import Literal
 from healthwatch.promql import ast
 from healthwatch.promql.syntax import SET_OPERATORS
 from healthwatch.rulefile.conditions.labels import PLACEMENT
-from healthwatch.rulefile.lint.carried import carried, compared
+from healthwatch.rulefile.lint.carried import carried, compared, made
 from healthwatch.rulefile.resultlabels import result_labels
 from healthwatch.stream.catalogue import Metric
 
@@ -20,7 +20,7 @@ def mended(node: ast.Binary, metrics: Mapping[str, Metric], text: str, passes: C
     """The first way of joining that passes, with several ranks too; `text` is what the node was read from."""
 
     def fits(joined: ast.Binary) -> bool:
-        return passes(joined) and not _ranks_meet(joined, metrics)
+        return passes(joined) and not (_ranks_meet(joined, metrics) or _made_up(joined, node.matching, metrics))
 
     for matching in _candidates(node, metrics):
         if fits(replace(node, matching=matching)):
@@ -38,7 +38,7 @@ def _aggregated(
     node: ast.Binary, matching: ast.Matching, metrics: Mapping[str, Metric]
 ) -> tuple[ast.Matching, ast.Aggregate]:
     """One series of the right side for all that are not told apart, and what is left to match."""
-    left, right = carried(node.left, metrics), carried(node.right, metrics)
+    left, right = ({*carried(side, metrics), *made(side, metrics)} for side in (node.left, node.right))
     gone = tuple(label for label in matching.labels if matching.on or label in right)
     rest = tuple(label for label in matching.labels if matching.on or label in left or label not in right)
     whole = ast.Aggregate("max", node.right, None, gone, not matching.on, node.right.span, node.right.span)
@@ -53,6 +53,28 @@ def _ranks_meet(node: ast.Binary, metrics: Mapping[str, Metric]) -> bool:
     free = [label for label in PLACEMENT if not compared(label, node.matching)]
     sides = (("left", result_labels(node.left, metrics)), ("right", result_labels(node.right, metrics)))
     return any(side != group and (names is None or label in names) for side, names in sides for label in free)
+
+
+def _made_up(node: ast.Binary, old: ast.Matching | None, metrics: Mapping[str, Metric]) -> bool:
+    """Whether a label is compared that one side alone makes, or beside one that is compared it is made of."""
+    lone = _lone(node, old, metrics)
+    left, right = made(node.left, metrics), made(node.right, metrics)
+    for label in {*left, *right}:
+        of = (left.get(label, frozenset((label,))) ^ right.get(label, frozenset((label,)))) - {label}
+        if compared(label, node.matching) and (label in lone or any(compared(each, node.matching) for each in of)):
+            return True
+    return False
+
+
+def _lone(node: ast.Binary, old: ast.Matching | None, metrics: Mapping[str, Metric]) -> set[str]:
+    """Labels that one side makes and the other has not for sure; where they are compared already it may have them."""
+    lone = set()
+    for ours, theirs in ((node.left, node.right), (node.right, node.left)):
+        names = result_labels(theirs, metrics)
+        for label in {*made(ours, metrics)} - {*made(theirs, metrics)} - {*carried(theirs, metrics)}:
+            if not compared(label, old) or (names is not None and label not in names):
+                lone.add(label)
+    return lone
 
 
 def _candidates(node: ast.Binary, metrics: Mapping[str, Metric]) -> Iterator[ast.Matching]:
@@ -80,7 +102,8 @@ def _bases(node: ast.Binary, metrics: Mapping[str, Metric]) -> Iterator[ast.Matc
             {label for label in sure if names is not None and label not in names}
             for sure, names in zip((left, right), reversed(named), strict=True)
         ]
-        left_out = {*differ, *lacking[0], *lacking[1], *(() if old.on else old.labels)}
+        lone = _lone(node, node.matching, metrics)
+        left_out = {*differ, *lacking[0], *lacking[1], *lone, *(() if old.on else old.labels)}
         yield replace(old, on=False, labels=tuple(sorted(left_out)), include=() if old.on else old.include)
     yield replace(old, on=True, labels=common, include=())
 
