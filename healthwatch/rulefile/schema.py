@@ -53,13 +53,15 @@ class _Failure:
     value: Any
     schema: Mapping[str, Any]
     message: str
+    fits: Callable[[Any], bool]  # whether something else would do in this place
 
     @classmethod
-    def of(cls, error: ValidationError) -> _Failure:
+    def of(cls, error: ValidationError, validator: Validator) -> _Failure:
         keyword = "propertyNames" if "propertyNames" in error.absolute_schema_path else str(error.validator)
         described: Any = error.schema
         path = tuple(error.absolute_path)
-        return cls(path, keyword, error.validator_value, error.instance, described, error.message)
+        fits = validator.evolve(schema=described).is_valid
+        return cls(path, keyword, error.validator_value, error.instance, described, error.message, fits)
 
     @property
     def form(self) -> str:
@@ -95,7 +97,7 @@ def findings(document: Document, name: str, refused: Refused | None = None) -> l
     return [
         Problem(path, found)
         for error in _validator(name).iter_errors(document.data)
-        for path, found in _diagnostics(document, _Failure.of(error), refused or {})
+        for path, found in _diagnostics(document, _Failure.of(error, _validator(name)), refused or {})
         if found.code != "HW007" or path not in told
     ]
 
@@ -188,7 +190,7 @@ def _wrapped(failure: _Failure, wanted: Sequence[str]) -> str:
     if wanted == ["object"] and names and failure.path == ("metrics",):
         return f"write {{{', '.join(f'{name}: {{}}' for name in names)}}}"
     inside = json.dumps(value, ensure_ascii=False).replace('"', "") if isinstance(value, (str, dict)) else ""
-    if wanted != ["array"] or not 0 < len(inside) <= _SHORT or "://" in inside:
+    if wanted != ["array"] or not 0 < len(inside) <= _SHORT or "://" in inside or not failure.fits([value]):
         return ""
     try:
         return f"write [{inside}]" if yaml.safe_load(f"[{inside}]") == [value] else ""

@@ -296,6 +296,9 @@ def test_what_is_worth_a_word_but_no_error(load: Load, name: str) -> None:
         ("override: {LossSpike: {enable: false}}", 'did you mean "enabled"?'),
         ('receivers: {a: {urls: "mailto:user"}}', ""),
         ('rules: "a, b"', ""),
+        ("capture: {ranks: culprit}", "write [culprit]"),
+        ("capture: {ranks: every}", ""),
+        ("escalation: {critical: {lgo: error}, warning: [{log: info}]}", ""),
     ],
 )
 def test_the_form_that_was_meant_is_told_once(tmp_path: Path, section: str, mend: str) -> None:
