@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def odd(draw: st.DrawFn, text: str) -> str:
         if isinstance(last, str) and last != "file" and draw(st.booleans()):
             holder[draw(st.sampled_from(WRONG_NAMES))] = holder.pop(last)
         else:
-            holder[last] = draw(st.sampled_from(ODD))
+            holder[last] = deepcopy(draw(st.sampled_from(ODD)))  # the next turn may put something into it
     return yaml.safe_dump(data["file"], allow_unicode=True, default_flow_style=draw(st.booleans()))
 
 
