@@ -159,7 +159,7 @@ def test_labels_that_are_gone_are_freed_without_the_garbage_collector() -> None:
             with program.silenced():
                 for query in rules:
                     query.evaluate(tick_of(step))
-        alive = [each for each in gc.get_objects() if isinstance(each, Labels) and 1 < len(each) < step - 1]
+        alive = [each for each in gc.get_objects() if type(each) is Labels and 1 < len(each) < step - 1]
         assert len(alive) == 0
     finally:
         gc.enable()
