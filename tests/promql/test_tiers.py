@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from unittest.mock import patch
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from twins import same
 
 from healthwatch.promql import Program, Query, parse
 from healthwatch.promql.match import Join, Matcher
-from healthwatch.promql.vector import EvaluationError, Labels
+from healthwatch.promql.vector import EvaluationError
 from healthwatch.stream import ABSENT, History, SeriesTable, tick_of
 
 SIDES = [
@@ -148,7 +149,8 @@ def test_labels_that_are_gone_are_freed_without_the_garbage_collector() -> None:
     table = SeriesTable()
     history = History(table)
     program = Program(history)
-    rules = queries(program, ["x - x offset 1", "x * on (i) y", "x / y", "x or y", "sum by (i) (x)", "-x", "x + 1"])
+    texts = ["x", "x - x offset 1", "x * on (i) y", "x / y", "x or y", "sum by (i) (x)", "-x", "x + 1"]
+    rules, seen = queries(program, texts), []
     gc.collect()
     gc.disable()
     try:
@@ -157,10 +159,11 @@ def test_labels_that_are_gone_are_freed_without_the_garbage_collector() -> None:
                 series = table.register(metric, [{"i": str(i)} for i in range(step)])
                 history.append(tick_of(step), series, np.ones(step))
             with program.silenced():
-                for query in rules:
-                    query.evaluate(tick_of(step))
-        alive = [each for each in gc.get_objects() if type(each) is Labels and 1 < len(each) < step - 1]
-        assert len(alive) == 0
+                labels = [query.vector.at(program.instant(tick_of(step))).labels for query in rules if query.vector]
+            seen += [(step, ref(each)) for each in labels]
+            del labels
+        assert len(seen) == 19 * len(texts)
+        assert {step for step, each in seen if each() is not None} == {19}
     finally:
         gc.enable()
 
