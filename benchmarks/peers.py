@@ -104,9 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--series", type=int, default=20_480)
     parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument(
-        "--vmalert", type=int, default=8_192, help="series that vmalert is given, for 400 steps at most"
-    )
+    parser.add_argument("--vmalert", type=int, default=500, help="steps that vmalert is given at most")
     options = parser.parse_args()
     histories.engine(Workload.of(256, 120), "abcdef")  # compiles
     print("nanoseconds a sample; ours with numpy only and with the fast extra; times: how many times faster ours is")
