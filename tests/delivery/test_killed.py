@@ -36,6 +36,19 @@ def forked():
     return context
 
 
+def seconds_undisturbed(forked, config: Path) -> float:
+    """From where the first step could begin to the end: a kill may take so long to come, however fast the machine."""
+    process = forked.Process(target=train, args=(config, PAUSE))
+    process.start()
+    attached = config.with_name("attached")
+    while not attached.exists() and process.is_alive():
+        time.sleep(0.002)
+    begun = time.monotonic()
+    process.join(300)
+    assert process.exitcode == 0
+    return time.monotonic() - begun
+
+
 def run_to_its_end(forked, config: Path, kill_after: float) -> None:
     """Killed so many seconds after its first step could begin, or while it starts where that is below 0."""
     first = forked.Process(target=train, args=(config, PAUSE))
@@ -50,7 +63,7 @@ def run_to_its_end(forked, config: Path, kill_after: float) -> None:
     if not ended.exists():
         second = forked.Process(target=train, args=(config, PAUSE))
         second.start()
-        second.join(60)
+        second.join(300)
         assert second.exitcode == 0
     assert ended.exists()
 
@@ -74,18 +87,20 @@ def test_fifty_killed_runs(forked, inbox, tmp_path):
     seed = random.randrange(1 << 32)
     moments = random.Random(seed)
     twice, killed = 0, 0
+    (tmp_path / "undisturbed").mkdir()
+    longest = seconds_undisturbed(forked, write_config(tmp_path / "undisturbed", [inbox.url]))
     for number in range(RUNS):
         folder = tmp_path / str(number)
         folder.mkdir()
         config = write_config(folder, [inbox.url])
         inbox.taken.clear()
-        moment = moments.uniform(-0.05, 0.35)
+        moment = moments.uniform(-0.05, longest)
         run_to_its_end(forked, config, moment)
         twice += check_told(config, [message["message"] for message in inbox.taken])
         with Run.open(folder / "output") as run:
             killed += len(run.attempts()) > 1
     print(f"seed {seed}: {killed} killed under way, {twice} messages twice")
-    assert killed >= RUNS // 2, "the moments of the kills must fall into the runs"
+    assert killed >= RUNS // 4, "the moments of the kills must fall into the runs"
 
 
 def test_a_run_that_is_killed_again_and_again(forked, inbox, tmp_path):
@@ -99,7 +114,7 @@ def test_a_run_that_is_killed_again_and_again(forked, inbox, tmp_path):
         process.join()
     process = forked.Process(target=train, args=(config, PAUSE))
     process.start()
-    process.join(60)
+    process.join(300)
     with Run.open(tmp_path / "output") as run:
         told = {id_ for each in run.outbox() if each.accepted for id_ in each.notice.incidents}
         assert told == {incident.id for incident in run.incidents()}
