@@ -15,11 +15,10 @@ from healthwatch.config.read import read
 from healthwatch.config.section import Section
 from healthwatch.diagnostics import Diagnostic, errors, in_order, likely_typo, suggest
 from healthwatch.rulefile.build import SEVERITIES
-from healthwatch.rulefile.conditions.labels import PLACEMENT
 from healthwatch.rulefile.lint import Facts
 from healthwatch.rulefile.load import BUILTIN, load_rules
 from healthwatch.rulefile.model import Loaded
-from healthwatch.stream.catalogue import catalogue
+from healthwatch.stream.catalogue import PLACEMENT, catalogue
 
 LOGITS = "max_attention_logit"
 OF_EVERY_INCIDENT = ("alertname", "rank", "rule", "run", "severity")

@@ -9,7 +9,7 @@ from healthwatch.promql import ast, misnomers
 from healthwatch.promql.ast import Expr, ValueType
 from healthwatch.promql.signatures import FUNCTIONS, Signature
 from healthwatch.promql.syntax import AGGREGATIONS, COMPARISONS, PARAMETRIC, SET_OPERATORS
-from healthwatch.stream.catalogue import catalogue
+from healthwatch.stream.catalogue import PLACEMENT, catalogue
 
 LEAVES: dict[type, ValueType] = {
     ast.Number: "scalar",
@@ -23,7 +23,6 @@ _ADVICE: dict[tuple[ValueType, ValueType], str] = {
     ("scalar", "vector"): "vector(...) makes a vector of a number",
     ("vector", "scalar"): "scalar(...) makes a number of a vector with one series",
 }
-_PLACEMENT = frozenset(("cp", "dp", "pp", "rank", "tp"))
 
 
 class Proposals:
@@ -84,7 +83,10 @@ class Proposals:
         """An aggregation by the labels that stand as arguments behind what it is of."""
         count = 2 if name in PARAMETRIC else 1
         args, rest = node.args[:count], [*map(self.written, node.args[count:])]
-        known = _PLACEMENT.union(*(metric.labels for metric in catalogue().values())) - catalogue().keys()
+        known = {
+            *PLACEMENT,
+            *(label for metric in catalogue().values() for label in metric.labels),
+        } - catalogue().keys()
         plain = self.text[node.name_span[1] : node.args[0].span[0]].strip() == "(" if args else False
         if name not in AGGREGATIONS or not plain or not rest or not known.issuperset(rest):
             return ""

@@ -7,8 +7,7 @@ from typing import TypeAlias
 
 from healthwatch.promql import ast
 from healthwatch.promql.check import type_of
-from healthwatch.rulefile.conditions.labels import PLACEMENT
-from healthwatch.stream.catalogue import Metric
+from healthwatch.stream.catalogue import PLACEMENT, Metric
 
 Names: TypeAlias = frozenset[str] | None  # None: it can't be told
 

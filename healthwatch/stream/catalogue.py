@@ -15,6 +15,9 @@ from healthwatch import resources
 Kind: TypeAlias = Literal["gauge", "counter", "delta", "flag"]
 Cadence: TypeAlias = Literal["micro-step", "step", "sparse"]
 
+PLACEMENT = ("cp", "dp", "pp", "rank", "tp")
+"""Labels that any metric of a run on several devices may carry."""
+
 
 @dataclass(frozen=True, slots=True)
 class Metric:

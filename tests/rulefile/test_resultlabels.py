@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from healthwatch.promql.parse import parse
-from healthwatch.rulefile.conditions.labels import PLACEMENT
 from healthwatch.rulefile.resultlabels import result_labels
-from healthwatch.stream.catalogue import catalogue
+from healthwatch.stream.catalogue import PLACEMENT, catalogue
 
 TPE = {"block", "layer", "mtp_idx", "expert", *PLACEMENT}
 

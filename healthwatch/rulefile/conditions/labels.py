@@ -7,10 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from healthwatch.promql.regex import compile_regex
 from healthwatch.rulefile.conditions.spec import Group
-from healthwatch.stream.catalogue import Metric
-
-PLACEMENT = ("cp", "dp", "pp", "rank", "tp")
-"""Labels that any metric of a run on several devices may carry."""
+from healthwatch.stream.catalogue import PLACEMENT, Metric
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ from typing import Any
 
 from healthwatch.diagnostics import did_you_mean, likely_typo, suggest
 from healthwatch.promql.parse import parse
-from healthwatch.rulefile.conditions.labels import NO_LABELS, PLACEMENT, Labels, of_series
+from healthwatch.rulefile.conditions.labels import NO_LABELS, Labels, of_series
 from healthwatch.rulefile.conditions.operand import Operand, either
 from healthwatch.rulefile.conditions.problems import Bad, ConditionProblem, Path, Scope
 from healthwatch.rulefile.conditions.spec import Arguments, Condition, Expansion, Group
 from healthwatch.rulefile.conditions.values import read_value, show, unknown_key
+from healthwatch.stream.catalogue import PLACEMENT
 
 """difflib's ratio from which an unknown metric is taken for a misspelt one."""
 

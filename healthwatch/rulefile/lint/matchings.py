@@ -8,10 +8,9 @@ from typing import Literal
 
 from healthwatch.promql import ast
 from healthwatch.promql.syntax import SET_OPERATORS
-from healthwatch.rulefile.conditions.labels import PLACEMENT
 from healthwatch.rulefile.lint.carried import carried, compared, made
 from healthwatch.rulefile.resultlabels import result_labels
-from healthwatch.stream.catalogue import Metric
+from healthwatch.stream.catalogue import PLACEMENT, Metric
 
 _GROUPS: tuple[Literal["left", "right"] | None, ...] = (None, "left", "right")
 

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Set
 from healthwatch.diagnostics import Severity, likely_typo, suggest
 from healthwatch.promql import ast
 from healthwatch.promql.regex import compile_regex
-from healthwatch.rulefile.conditions.labels import PLACEMENT
 from healthwatch.rulefile.lint.subject import Subject
 from healthwatch.rulefile.resultlabels import result_labels
-from healthwatch.stream.catalogue import Metric
+from healthwatch.stream.catalogue import PLACEMENT, Metric
 
 _LIKELY_TYPO = 0.75  # difflib's ratio from which an unknown label is taken for a misspelt one
 _NAME = "__name__"
